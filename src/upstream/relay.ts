@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';
+import { atEndOfTurn, type TurnEndListener } from '../base/end-of-turn.ts';
 import type { ClientDisconnects } from './client-disconnect.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
 import { classifyError, type UpstreamFailure } from './failures.ts';
@@ -58,7 +59,7 @@ const traceparentLine = headerLineOf('traceparent');
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** Sends one request to the upstream and relays its response to the client. */
-export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, Timed {
+export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, Timed, TurnEndListener {
   readonly #res: ServerResponse;
   readonly #request: ForwardRequest;
   readonly #handlers: ForwardHandlers<ForwardRequest>;
@@ -90,6 +91,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   #upstreamMs: number | undefined;
   #status: number | undefined;
   #contentBytes = 0;
+  /** The part of the response's body that is not written yet, as Latin-1; undefined: none. */
+  #rest: string | undefined;
 
   constructor(request: ForwardRequest, handlers: ForwardHandlers<ForwardRequest>, parts: RelayParts) {
     this.#res = request.res;
@@ -285,7 +288,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     }
   }
 
-  /** The upstream's response is complete. `rest`: the part of its body that is not written yet, as Latin-1. */
+  /** The upstream's response is complete. `rest`: see {@link #rest}. */
   #received(rest: string | undefined): void {
     this.#connection = undefined;
     this.#phase = 'received';
@@ -296,18 +299,19 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     }
     this.#upstreamMs = this.#sinceSentMs();
     this.#upstream?.responded(this.#status ?? 0);
-    setImmediate(Relay.#endResponse, this, rest);
+    this.#rest = rest;
+    atEndOfTurn(this);
   }
 
-  /** Runs at the end of the turn of the event loop, for the reason given at {@link UpstreamConnection}. */
-  static #endResponse(relay: Relay, rest: string | undefined): void {
-    if (relay.#phase !== 'received') return;
-    const res = relay.#res;
-    if (rest === undefined) res.end();
-    else res.end(rest, 'latin1');
+  /** Ends the response. At the end of the turn of the event loop, for the reason given at {@link UpstreamConnection}. */
+  onTurnEnd(): void {
+    if (this.#phase !== 'received') return;
+    const res = this.#res;
+    if (this.#rest === undefined) res.end();
+    else res.end(this.#rest, 'latin1');
     // Usually the kernel has taken everything by now, and the listener is not needed.
-    if (res.socket !== null && res.writableLength === 0) relay.#finished();
-    else res.once('finish', () => relay.#finished());
+    if (res.socket !== null && res.writableLength === 0) this.#finished();
+    else res.once('finish', () => this.#finished());
   }
 
   #finished(): void {

@@ -1,4 +1,5 @@
 import type { Socket } from 'node:net';
+import { atEndOfTurn, type TurnEndListener } from '../../base/end-of-turn.ts';
 import { resetSocket } from '../../base/reset-socket.ts';
 import { unacceptedBytes } from '../../base/unaccepted-bytes.ts';
 import { type Connect, ConnectionError } from './connect.ts';
@@ -82,7 +83,7 @@ interface ConnectionOwner {
  * later, after the socket was polled. So the gateway notices if the upstream closes the connection right after its
  * response.
  */
-export class UpstreamConnection {
+export class UpstreamConnection implements TurnEndListener {
   readonly #socket: Socket;
   readonly #owner: ConnectionOwner;
   readonly #parser: ResponseParser;
@@ -173,27 +174,32 @@ export class UpstreamConnection {
     this.#unsent = head;
     this.#bodyFraming = bodyFraming;
     this.#isContentEnded = false;
-    setImmediate(UpstreamConnection.#write, this);
+    atEndOfTurn(this);
   }
 
   /** Sends a part of the body at the end of the turn, when the upstream's early response was read, if there is one. */
   sendContent(bytes: Buffer): void {
     this.#unsentContent.push(bytes);
-    if (this.#unsent === undefined && this.#unsentContent.length === 1) setImmediate(UpstreamConnection.#write, this);
+    if (this.#unsent === undefined && this.#unsentContent.length === 1) atEndOfTurn(this);
   }
 
   /** The body is complete. */
   endContent(): void {
     this.#isContentEnded = true;
-    if (this.#unsent === undefined && this.#unsentContent.length === 0) setImmediate(UpstreamConnection.#write, this);
+    if (this.#unsent === undefined && this.#unsentContent.length === 0) atEndOfTurn(this);
   }
 
-  static #write(connection: UpstreamConnection): void {
-    const head = connection.#unsent ?? '';
-    if (head !== '' && !connection.#handler?.onSend()) return;
-    connection.#unsent = undefined;
-    if (connection.#bodyFraming !== undefined) connection.#writeContent(head);
-    else if (head !== '') connection.#socket.write(head, 'latin1');
+  /** Writes what waits of the request. Without one, the connection is free. */
+  onTurnEnd(): void {
+    if (this.#handler === undefined) {
+      if (!this.#isGone) this.#owner.onFree();
+      return;
+    }
+    const head = this.#unsent ?? '';
+    if (head !== '' && !this.#handler.onSend()) return;
+    this.#unsent = undefined;
+    if (this.#bodyFraming !== undefined) this.#writeContent(head);
+    else if (head !== '') this.#socket.write(head, 'latin1');
   }
 
   /** Writes the head, if it is not written yet, and what has gathered of the body: one chunk (RFC 9112 §7.1), if chunked. */
@@ -290,14 +296,10 @@ export class UpstreamConnection {
     this.resume();
     // The rest of a body that the upstream did not wait for would be taken for the next request.
     if (this.#bodyFraming !== undefined || this.#socket.errored) this.destroy();
-    else if (this.#parser.mayPersist) setImmediate(UpstreamConnection.#free, this);
+    else if (this.#parser.mayPersist) atEndOfTurn(this);
     else if (this.#parser.isContentWithheld)
       this.reset(); // a flood of HEADs would use up the gateway's ports
     else this.destroy();
-  }
-
-  static #free(connection: UpstreamConnection): void {
-    if (!connection.#isGone) connection.#owner.onFree();
   }
 
   #fail(error: unknown): void {
