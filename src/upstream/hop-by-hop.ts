@@ -17,6 +17,9 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'upgrade',
 ]);
 
+/** What a Connection header may name without effect. Content-Length frames the content, for every recipient. */
+const UNNAMED: ReadonlySet<string> = new Set(['', 'close', 'content-length', ...HOP_BY_HOP]);
+
 /**
  * Returns the further header names, in lower case, that the `Connection` headers in `rawHeaders` (flat) list; undefined
  * if there are none, which is usual.
@@ -28,7 +31,7 @@ export function connectionNamed(rawHeaders: readonly string[]): ReadonlySet<stri
     if (name.length !== 10 || name.toLowerCase() !== 'connection') continue;
     for (const option of (rawHeaders[i + 1] ?? '').toLowerCase().split(',')) {
       const token = option.trim();
-      if (token === '' || token === 'close' || HOP_BY_HOP.has(token)) continue;
+      if (UNNAMED.has(token)) continue;
       named ??= new Set();
       named.add(token);
     }

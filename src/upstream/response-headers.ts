@@ -38,8 +38,8 @@ export function createResponseFilter(ownNames: ReadonlySet<string>): (lines: str
 type WithHead = ServerResponse & { _header: string };
 
 /**
- * Writes the head of a response. `lines` are added as they are: Node.js would take each header apart and join it again,
- * a tenth of all garbage. Node.js adds the rest: framing, Date and Connection.
+ * Writes the head of a response without headers so far. `lines` are added as they are: see
+ * docs/decisions/0020-response-heads-stay-text.md. Node.js adds the rest: framing, Date and Connection.
  * @param contentLength - the value of Content-Length in `lines`; undefined if there is none
  */
 export function writeResponseHead(
