@@ -21,7 +21,7 @@ for (const { suite, name } of SERVERS) {
   const folder = mkdtempSync(join(tmpdir(), `tollgate-${name}-`));
   try {
     const program = unpack(suite, name, folder);
-    const version = execFileSync(program, ['--version'], { encoding: 'utf8' }).trim();
+    const [, version] = /v=(\S+)/.exec(execFileSync(program, ['--version'], { encoding: 'utf8' })) ?? [];
     const files = TESTS.map((test) => `test/store/${test}.test.ts`);
     const env = { ...process.env, REDIS_SERVER: program };
     const { status } = spawnSync('npx', ['vitest', 'run', ...files], {
@@ -29,7 +29,7 @@ for (const { suite, name } of SERVERS) {
       env,
       stdio: ['ignore', process.stderr, process.stderr],
     });
-    console.log(`${status === 0 ? 'passed' : 'FAILED'}: Debian ${suite}, ${version}`);
+    console.log(`${status === 0 ? 'passed' : 'FAILED'}: Debian ${suite}, ${name} ${version}`);
     if (status !== 0) process.exitCode = 1;
   } catch (error) {
     console.log(`NOT TRIED: Debian ${suite}, ${name}: ${error instanceof Error ? error.message : error}`);
