@@ -54,7 +54,7 @@ it('a key is created, and changed, with scopes and allowed addresses; each wrong
     await field(page, 'Allowed addresses').fill('203.0.113.7, 2001:db8::/32');
     await see(
       page,
-      'tollgate keys create stark --scope messages:write --scope billing --allowed-address 203.0.113.7 --allowed-address 2001:db8::/32 --name Restricted',
+      'tollgate keys create stark --name Restricted --scope messages:write --scope billing --allowed-address 203.0.113.7 --allowed-address 2001:db8::/32',
     );
     await submit(page, 'Create and copy');
     await click(page, 'Done');
