@@ -13,6 +13,8 @@ const SOON_MS = 3000;
 /** For the time that a reading of the store's clock takes. */
 const MARGIN_MS = 100;
 const HOUR_MS = 3_600_000;
+/** A store that a busy machine delays is away: the gateway would then admit by its own share of the limit. */
+const config = { store: { timeout_ms: 5000 } };
 
 const timeIn = (ms: number) => new Date(Date.now() + ms).toISOString();
 const moment = (time: string) => setTimeout(Math.max(0, Date.parse(time) + MARGIN_MS - Date.now()));
@@ -36,7 +38,7 @@ describe.each(STORES)('over $name', (store) => {
   const customer = { id: 'acme', plan: 'starter', requests_per_hour: 3 };
 
   it('a higher limit for a time admits more at once, and when it ends, what it covered applies at once', async () => {
-    const { gateway, key } = await startSystem({ store, customer });
+    const { gateway, key } = await startSystem({ store, config, customer });
     for (let i = 0; i < 3; i++) expect(await send(gateway, key)).toEqual([200, 3]);
     expect(await send(gateway, key)).toEqual([429, 3]);
 
@@ -61,7 +63,7 @@ describe.each(STORES)('over $name', (store) => {
   });
 
   it('a refusal by a lower limit for a time is forgotten the moment it ends', async () => {
-    const { gateway, key } = await startSystem({ store, customer: { id: 'acme', plan: 'starter' } });
+    const { gateway, key } = await startSystem({ store, config, customer: { id: 'acme', plan: 'starter' } });
     const until = timeIn(SOON_MS);
     await patch(gateway, { temporary_limit: { requests_per_hour: 1, until } });
     expect(await send(gateway, key)).toEqual([200, 1]);
@@ -71,7 +73,7 @@ describe.each(STORES)('over $name', (store) => {
   });
 
   it('a client that a lower limit for a time refuses waits at most until its end, and is admitted then', async () => {
-    const { gateway, key } = await startSystem({ store, customer: { id: 'acme', plan: 'starter' } });
+    const { gateway, key } = await startSystem({ store, config, customer: { id: 'acme', plan: 'starter' } });
     const until = timeIn(SOON_MS);
     await patch(gateway, { temporary_limit: { requests_per_hour: 1, until } });
     expect(await send(gateway, key)).toEqual([200, 1]);
@@ -90,7 +92,7 @@ describe.each(STORES)('over $name', (store) => {
   });
 
   it('a client is not told to come back at an end that leaves it without free units', async () => {
-    const { gateway, key } = await startSystem({ store, customer: { ...customer, requests_per_hour: 2 } });
+    const { gateway, key } = await startSystem({ store, config, customer: { ...customer, requests_per_hour: 2 } });
     for (let i = 0; i < 2; i++) expect(await send(gateway, key)).toEqual([200, 2]);
     await patch(gateway, { temporary_limit: { requests_per_hour: 1, until: timeIn(SOON_MS) } });
     await expect.poll(() => send(gateway, key), { timeout: 1000 }).toEqual([429, 1]);
@@ -99,7 +101,7 @@ describe.each(STORES)('over $name', (store) => {
   });
 
   it('the audit has both members of a suspension, with the end that a reactivation removes', async () => {
-    const { gateway } = await startSystem({ store });
+    const { gateway } = await startSystem({ store, config });
     const until = timeIn(HOUR_MS);
     for (const body of [
       { suspended_until: until },
@@ -119,7 +121,7 @@ describe.each(STORES)('over $name', (store) => {
   });
 
   it('a temporary limit can be removed early, and its absence changes nothing', async () => {
-    const { gateway } = await startSystem({ store, customer });
+    const { gateway } = await startSystem({ store, config, customer });
     await patch(gateway, { temporary_limit: { requests_per_hour: 5, until: timeIn(HOUR_MS) } });
     expect(await patch(gateway, { temporary_limit: null })).toMatchObject({ status: 200, body: { limit: 3 } });
     await patch(gateway, { temporary_limit: null });
@@ -128,7 +130,7 @@ describe.each(STORES)('over $name', (store) => {
   });
 
   it('a suspension ends by itself, is found until then, and one without an end replaces it', async () => {
-    const { gateway, key } = await startSystem({ store });
+    const { gateway, key } = await startSystem({ store, config });
     const suspended = async () => (await callAdmin(gateway, '/admin/v1/customers?suspended=true')).body.items.length;
     const until = timeIn(SOON_MS);
     expect((await patch(gateway, { suspended_until: until })).body).toMatchObject({
@@ -168,7 +170,7 @@ describe.each(STORES)('over $name', (store) => {
       'must not be given with suspended: false',
     ],
   ])('the admin API refuses %s', async (_, body, detail) => {
-    const { gateway } = await startSystem({ store });
+    const { gateway } = await startSystem({ store, config });
     expect(await patch(gateway, body)).toMatchObject({
       status: 422,
       body: { detail: expect.stringContaining(detail) },
@@ -177,7 +179,7 @@ describe.each(STORES)('over $name', (store) => {
 });
 
 it('gateways whose clocks are an hour wrong, either way, end both at the same moment as the others', async () => {
-  const { redis, backend, gateways, key } = await startRedisSystem({ customer: { plan: 'starter' } });
+  const { redis, backend, gateways, key } = await startRedisSystem({ config, customer: { plan: 'starter' } });
   const all = [...gateways];
   for (const offsetMs of [-HOUR_MS, HOUR_MS]) {
     const clock = { ...systemClock, nowMs: () => systemClock.nowMs() + offsetMs };
@@ -219,7 +221,7 @@ describe('a dashboard that writes the fields badly', () => {
     [{ suspended_until: tomorrow }, [200, 1000], undefined],
     [{ suspended: '0', suspended_until: tomorrow }, [200, 1000], undefined],
   ])('%j: %j, and the operator is told of %s', async (fields, answer, fault) => {
-    const { redis, gateway, key } = await startRedisSystem();
+    const { redis, gateway, key } = await startRedisSystem({ config });
     await redis.command('HSET', customerName('acme'), ...Object.entries(fields).flat());
     await expect.poll(() => send(gateway, key), { timeout: 1000 }).toEqual(answer);
     const named = gateway.logs.filter(({ msg }) => msg === NAMED);
