@@ -42,7 +42,8 @@ export async function startSubject(): Promise<Subject> {
   await writeFile(
     file,
     stringify({
-      listen: anyPort,
+      // A body may end exactly where all that is sent ends. Then nothing asks for the connection to be closed.
+      listen: { ...anyPort, keep_alive_timeout_ms: 1000 },
       ops: anyPort,
       admin: { ...anyPort, token: ADMIN_TOKEN },
       store: { url: 'sqlite:store.sqlite' },
