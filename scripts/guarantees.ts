@@ -288,7 +288,7 @@ export function evidenceRows(): string[][] {
       '`npm run evidence -- fuzz`',
       fuzz === undefined
         ? NOT_YET
-        : `${runs.fuzz}: ${number(fuzz.cases)} requests in ${fuzz.runs} runs, ${number(fuzz.seconds)} s, ${fuzz.findings} findings; last seeds ${seeds}`,
+        : `${runs.fuzz}: ${number(fuzz.cases)} requests in ${number(fuzz.seconds)} s (runs: ${fuzz.runs}), findings: ${fuzz.findings}; last seeds ${seeds}`,
     ],
     [
       'the contract of the stores, on the servers of Debian releases',
