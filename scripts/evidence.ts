@@ -144,6 +144,7 @@ for (const name of names.length > 0 ? names : Object.keys(PARTS)) {
     const date = new Date().toISOString().slice(0, 10);
     const runs = { ...evidence.runs, [name]: `${date}, after ${version}` };
     writeFileSync(EVIDENCE_FILE, `${JSON.stringify({ ...evidence, runs }, undefined, 2)}\n`);
+    run('npx', 'biome', 'format', '--write', EVIDENCE_FILE);
   } catch (error) {
     console.error(`${name}: ${error instanceof Error ? error.message : error}`);
     process.exitCode = 1;
