@@ -4,7 +4,7 @@ import { connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
 /** A reason phrase (RFC 9112 §4) without obs-text. Any other is replaced by Node.js's default. */
 export const CLEAN_REASON = /^[\t\x20-\x7e]+$/;
 /** A Connection header with an option other than `close` and `keep-alive`, which is rare. */
-const NAMING_CONNECTION = /\r\nconnection:(?![\t ]*(?:close|keep-alive)?[\t ]*(?:\r|$))/i;
+const NAMING_CONNECTION = /\r\nconnection:[\t ]*(?=[^\t \r])(?!(?:close|keep-alive)[\t ]*(?:\r|$))/i;
 const CONTENT_LENGTH = /\r\ncontent-length:[^\r]*/i;
 const DATE = /\r\ndate:[^\r]*/gi;
 /** Groups: name, value. */
