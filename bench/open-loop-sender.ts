@@ -1,8 +1,8 @@
 /**
  * A program that sends requests by its own clock, whatever the responses do: `open-loop-sender.ts URL KEY CONNECTIONS
- * REQUESTS_PER_SECOND DURATION_MS WARM_UP_MS`. Requests become due at random (a Poisson process). The latency of each counts from
- * when it was due, also if no connection was free then. So a stall counts for each request that was due in it. Requests
- * that are not complete at the end count with their latency so far.
+ * REQUESTS_PER_SECOND DURATION_MS WARM_UP_MS`. Requests become due at random (a Poisson process). The latency of each
+ * counts from when it was due, also if no connection was free then. So a stall counts for each request that was due in
+ * it. Requests that are not complete at the end count with their latency so far.
  *
  * Prints a line of JSON like wrk.lua. Latencies are exact to about 0.1 ms: the program sleeps that long between two looks
  * at its sockets, to leave the CPU to the backend.

@@ -1,5 +1,5 @@
 /** Where the CPU time of a forwarded request goes, of one busy customer and of ten thousand in random order. */
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { treeCpuMicros } from '../cpu.ts';
@@ -52,10 +52,11 @@ export const profileRequests: Scenario = async (surroundings, settings) => {
 
 /** Profiles a gateway of its own. `key`: left out, that of one customer. */
 async function profileLoad(name: string, key: Load['key'], surroundings: Surroundings, settings: Settings) {
-  const folder = join(surroundings.workspace.folder, name);
+  const { folder } = surroundings.workspace;
+  const file = `${name}.cpuprofile`;
   const tollgate = await startTollgate(surroundings, {
     nodeOptions: [
-      ...['--cpu-prof', `--cpu-prof-dir=${folder}`, '--cpu-prof-name=gateway.cpuprofile'],
+      ...['--cpu-prof', `--cpu-prof-dir=${folder}`, `--cpu-prof-name=${file}`],
       `--cpu-prof-interval=${SAMPLING_MICROS}`,
     ],
   });
@@ -70,7 +71,7 @@ async function profileLoad(name: string, key: Load['key'], surroundings: Surroun
   const { requests } = await runLoad({ ...load, durationMs: settings.rounds * settings.sliceMs });
   const [cpuAfter, endMicros] = [treeCpuMicros(pid), monotonicMicros()];
   process.kill(pid, 'SIGTERM');
-  const times = timeByPart(await readProfile(folder), startMicros, endMicros);
+  const times = timeByPart(await readProfile(join(folder, file)), startMicros, endMicros);
   const sampled = [...times.values()].reduce((sum, micros) => sum + micros, 0);
   const all = (cpuAfter - cpuBefore) / requests;
   return { requests, all, parts: times.keys(), micros: (part: string) => (all * (times.get(part) ?? 0)) / sampled };
@@ -81,12 +82,11 @@ function monotonicMicros(): number {
   return Number(process.hrtime.bigint() / 1000n);
 }
 
-async function readProfile(folder: string): Promise<CpuProfile> {
+async function readProfile(file: string): Promise<CpuProfile> {
   const deadlineMs = performance.now() + END_DEADLINE_MS;
   for (;;) {
     await setTimeout(200);
-    const file = existsSync(folder) ? readdirSync(folder).find((name) => name.endsWith('.cpuprofile')) : undefined;
-    const profile = file === undefined ? undefined : parseIfWhole(readFileSync(join(folder, file), 'utf8'));
+    const profile = existsSync(file) ? parseIfWhole(readFileSync(file, 'utf8')) : undefined;
     if (profile) return profile;
     if (performance.now() > deadlineMs) throw new Error('the gateway left no profile');
   }
