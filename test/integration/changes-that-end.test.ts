@@ -5,11 +5,14 @@ import { systemClock } from '../../src/base/clock.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { STORES, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
+import { startNoticeReceiver } from '../support/notice-receiver.ts';
 import { customerName, startRedisSystem } from '../support/redis-system.ts';
 import { startSystem } from '../support/system.ts';
 
 /** Long enough for what a test does before, on a busy machine. */
 const SOON_MS = 3000;
+/** Within which a gateway has written to the store who is near its limit. */
+const USAGE_WRITTEN_MS = 12_000;
 /** For the time that a reading of the store's clock takes. */
 const MARGIN_MS = 100;
 const HOUR_MS = 3_600_000;
@@ -176,6 +179,24 @@ describe.each(STORES)('over $name', (store) => {
       body: { detail: expect.stringContaining(detail) },
     });
   });
+});
+
+it('notices and the list of customers near their limits go by the temporary limit until it ends', async () => {
+  const receiver = await startNoticeReceiver();
+  const { gateway, key } = await startRedisSystem({ config: { ...config, notices: receiver.config } });
+  const near = async () => (await callAdmin(gateway, '/admin/v1/usage/near?above=80')).body;
+  const until = timeIn(USAGE_WRITTEN_MS + SOON_MS);
+  await patch(gateway, { temporary_limit: { requests_per_hour: 10, until } });
+  await expect.poll(async () => (await explain(gateway)).limit).toBe(10);
+  for (let i = 0; i < 9; i++) expect(await send(gateway, key)).toEqual([200, 10]);
+  const usage = { customer: 'acme', limit: 10, used: 9, percent: 90 };
+  await expect.poll(near, { timeout: USAGE_WRITTEN_MS }).toMatchObject([usage]);
+  expect(receiver.received.map(({ data }) => data)).toMatchObject([usage]);
+
+  await moment(until);
+  expect(await send(gateway, key)).toEqual([200, 1000]);
+  expect(await near()).toEqual([]);
+  expect(receiver.received).toHaveLength(1);
 });
 
 it('gateways whose clocks are an hour wrong, either way, end both at the same moment as the others', async () => {
