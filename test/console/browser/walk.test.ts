@@ -821,6 +821,52 @@ describe.each(STORES)('over $name', (store) => {
       expect(await button.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
     });
   });
+
+  describe('is found within three clicks from the first page, with nothing but what the pages say:', () => {
+    type ClickOn = (name: string) => Promise<void>;
+
+    it.each<[string, (page: Page, clickOn: ClickOn) => Promise<void>]>([
+      [
+        'the owner of a key',
+        async (page, clickOn) => {
+          const [{ id }] = (await api('/admin/v1/customers/stark/keys')).items;
+          await find(page, id);
+          await clickOn('stark');
+          await page.getByRole('heading', { level: 1, name: /stark/ }).waitFor();
+        },
+      ],
+      [
+        'the reason of a refusal',
+        async (page, clickOn) => {
+          await find(page, 'Umbrella');
+          await clickOn('umbrella');
+          await see(page, /refused now: the customer is suspended/);
+        },
+      ],
+      [
+        'the change of a day',
+        async (page, clickOn) => {
+          await clickOn('Audit');
+          await clickOn('Today');
+          await page.getByRole('row').filter({ hasText: 'umbrella' }).getByText('suspended: no → yes').waitFor();
+        },
+      ],
+    ])('%s', async (_, steps) => {
+      const use = async (page: Page) => {
+        let clicks = 0;
+        await steps(page, async (name) => {
+          const link = page.getByRole('link', { name, exact: true });
+          await link
+            .or(page.getByRole('button', { name, exact: true }))
+            .first()
+            .click();
+          clicks++;
+        });
+        expect(clicks).toBeLessThanOrEqual(3);
+      };
+      await open('/console', use, { expectedStatuses: [404] });
+    });
+  });
 });
 
 const PLANS = {
