@@ -1,5 +1,6 @@
 /** The form of a table of routes: of the admin API, and of the portal's. */
 import type { z } from 'zod';
+import type { CamelCased } from '../base/camel-case.ts';
 import type { PORTAL_SCOPES } from './allowed-values.ts';
 import type { BodyContext } from './requests.ts';
 
@@ -9,7 +10,7 @@ export interface ApiRoute {
   /** Without a schema, the query is ignored. */
   readonly query?: z.ZodObject;
   /** A JSON body, or a body of YAML. Without either, a JSON body is ignored. */
-  readonly body?: ((context: BodyContext) => z.ZodType) | 'yaml';
+  readonly body?: ((context: BodyContext) => z.ZodType<object>) | 'yaml';
   /** Of a reply that is not a refusal: 200 by default; 204 without `reply`. */
   readonly status?: 201;
   /** A JSON document, or a text that the handler writes itself. */
@@ -35,11 +36,13 @@ export type SentRequest<Routes, Each extends keyof Routes> = PathParameters<Each
     ? { readonly body: Body extends 'yaml' ? string : z.input<JsonSchema<Body>> }
     : unknown);
 
-/** The same as a handler gets it: checked and converted. */
+/** The same as a handler gets it: checked and converted, with members in camel case. */
 export type CheckedRequest<Routes, Each extends keyof Routes> = PathParameters<Each> &
-  (Routes[Each] extends { query: infer Schema extends z.ZodType } ? { readonly query: z.output<Schema> } : unknown) &
+  (Routes[Each] extends { query: infer Schema extends z.ZodType }
+    ? { readonly query: CamelCased<z.output<Schema>> }
+    : unknown) &
   (Routes[Each] extends { body: infer Body }
-    ? { readonly body: Body extends 'yaml' ? Uint8Array : z.output<JsonSchema<Body>> }
+    ? { readonly body: Body extends 'yaml' ? Uint8Array : CamelCased<z.output<JsonSchema<Body>>> }
     : unknown);
 
 /** The document of the reply; undefined if it has none. */

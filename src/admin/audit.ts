@@ -4,10 +4,11 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { AUDIT_ENTRY, RECORDED_CHANGES } from '../admin-api/responses.ts';
+import { snakeCase } from '../base/camel-case.ts';
 import { loggerForAllLevels } from '../observability/logger.ts';
 import type { AuditEntry } from '../store/store.ts';
 import type { AdminDependencies, Details, RecordChange } from './dependencies.ts';
-import { documentsOf } from './document-of.ts';
+import { documentsOf, isoTime } from './document-of.ts';
 import { definedMembers, pageOf, withCustomerNames } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
 import { factsOf } from './response-locals.ts';
@@ -35,20 +36,21 @@ export function createChangeRecorder({
   logger,
   clock,
 }: Pick<AdminDependencies, 'audit' | 'logger' | 'clock'>): RecordChange {
-  return async (res, { details = {}, before = {}, ...change }) => {
+  return async (res, { details = {}, before, ...change }) => {
     const { actor, clientAddress } = factsOf(res);
-    const given = flattened({ ...details, user: details.user ?? actor?.user });
-    const set = flattened(before);
-    const former = Object.entries(given).flatMap(([name, value]) => {
-      const was = set[name] ?? null;
-      return name in before && was !== value ? [[name, was] as const] : [];
+    const given = auditValues(details);
+    const set = before && auditValues(before);
+    const former = Object.entries(set ? given : {}).flatMap(([name, value]) => {
+      const was = set?.[name] ?? null;
+      return was === value ? [] : [[name, was] as const];
     });
+    const all = { ...given, ...(actor?.user !== undefined && { user: actor.user }) };
     const entry: AuditEntry = {
-      at: new Date(clock.nowMs()).toISOString(),
+      at: isoTime(clock.nowMs()),
       actor: actor?.name ?? 'unknown',
       from: clientAddress,
       ...change,
-      ...(Object.keys(given).length > 0 && { details: given }),
+      ...(Object.keys(all).length > 0 && { details: all }),
       ...(former.length > 0 && { before: Object.fromEntries(former) }),
     };
     const document = entryDocument(entry);
@@ -65,14 +67,18 @@ export function createChangeRecorder({
   };
 }
 
-/** Returns the members that are set, each as one text, number or flag. */
-function flattened(details: Details) {
-  return definedMembers(Object.fromEntries(Object.entries(details).map(([name, value]) => [name, flat(value)])));
+/** Returns the members that are set, named as in the admin API, each as one text, number or flag. */
+function auditValues(details: Details) {
+  const values = Object.entries(details).map(([name, value]) => {
+    const isTime = name.endsWith('Ms') && typeof value === 'number';
+    return [snakeCase(name.replace(/Ms$/, '')), isTime ? isoTime(value) : flat(value)];
+  });
+  return definedMembers(Object.fromEntries(values));
 }
 
 function flat(value: Details[string]) {
   if (typeof value !== 'object' || value === null) return value;
-  return 'until' in value ? `${value.requests_per_hour} until ${value.until}` : value.join(' ');
+  return 'untilMs' in value ? `${value.requestsPerHour} until ${isoTime(value.untilMs)}` : value.join(' ');
 }
 
 /**

@@ -50,11 +50,7 @@ export async function importKey(
 }
 
 function newRecord({ clock, randomBytes }: Dependencies, facts: KeyFacts, prefix: string | undefined): KeyRecord {
-  const { customer, name, expiresAt, scopes, allowedAddresses } = facts;
-  return {
-    id: createKeyId(randomBytes),
-    customer,
-    createdAt: isoTime(clock.nowMs()),
-    ...definedMembers({ prefix, name, expiresAt, scopes, allowedAddresses }),
-  };
+  const { customer, ...others } = facts;
+  const createdAt = isoTime(clock.nowMs());
+  return { id: createKeyId(randomBytes), customer, createdAt, ...definedMembers({ prefix, ...others }) };
 }

@@ -10,12 +10,12 @@ type Filter = Partial<Omit<CheckedRequestOf<'GET /admin/v1/customers'>['query'],
 
 /** Returns what to search for; undefined without a filter. */
 export function searchOf(
-  { plan, suspended, search, id_prefix }: Filter,
+  { plan, suspended, search, idPrefix }: Filter,
   { planNamesOf, limitClock }: Pick<AdminContext, 'planNamesOf' | 'limitClock'>,
 ): CustomerSearch | undefined {
   const plans = plan === undefined ? undefined : planNamesOf(plan);
   const atMs = suspended === undefined ? undefined : limitClock.nowMs();
-  const wanted: CustomerSearch = definedMembers({ beginning: search ?? id_prefix, suspended, atMs, plans });
+  const wanted: CustomerSearch = definedMembers({ beginning: search ?? idPrefix, suspended, atMs, plans });
   return Object.keys(wanted).length === 0 ? undefined : wanted;
 }
 
@@ -26,7 +26,7 @@ export function filteredCustomers(
   const { records } = context;
   const wanted = searchOf(filter, context);
   if (wanted === undefined) return records.listCustomers;
-  const { id_prefix: idPrefix = '' } = filter;
+  const { idPrefix = '' } = filter;
   return readOn(async (cursor, limit) => {
     const { items, next } = await records.findCustomers(wanted, cursor, limit);
     return { items: items.filter(({ id }) => id.startsWith(idPrefix)), next };

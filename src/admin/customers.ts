@@ -31,7 +31,7 @@ export function customerHandlers(context: AdminContext) {
       if ((await records.createCustomer(customer)) === 'exists') {
         throw new Refusal('conflict', 'A customer with this id exists already.');
       }
-      await recordChange(res, { action: 'customer.create', customer: id, details: valuesOf(members) });
+      await recordChange(res, { action: 'customer.create', customer: id, details: members });
       res.location(`/admin/v1/customers/${id}`);
       return describe(customer);
     },
@@ -51,9 +51,9 @@ export function customerHandlers(context: AdminContext) {
       if (changesNothing(customer, change) && !check(customer)) return describe(customer);
 
       const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer();
-      const before = valuesOf(former);
-      const { suspended_until: until, ...others } = valuesOf(change);
-      const details = { ...others, suspended_until: until ?? (before.suspended_until && null) };
+      const { suspendedUntilMs: untilMs, ...others } = change;
+      const details = untilMs === null && former.suspendedUntilMs === undefined ? others : change;
+      const before = { ...former, ...(former.requestsPerHour === 'invalid' && { requestsPerHour: null }) };
       await recordChange(res, { action: 'customer.update', customer: customer.id, details, before });
       return describe(result);
     },
@@ -66,8 +66,7 @@ export function customerHandlers(context: AdminContext) {
       const secret = newWebhookSecret(randomBytes);
       const hadOne = (await notifySecrets.rotate(id, secret, FORMER_SECRET_MS)) ?? noSuchCustomer();
       const formerValidUntil = hadOne ? isoTime(clock.nowMs() + FORMER_SECRET_MS) : null;
-      const details = { former_valid_until: formerValidUntil };
-      await recordChange(res, { action: 'customer.notify_secret', customer: id, details });
+      await recordChange(res, { action: 'customer.notify_secret', customer: id, details: { formerValidUntil } });
       return { secret, formerValidUntil };
     },
   } satisfies Partial<Handlers>;
@@ -94,35 +93,14 @@ export function customerHandlers(context: AdminContext) {
 type CustomerBody = CheckedRequestOf<'PATCH /admin/v1/customers/:id'>['body'];
 
 /** A suspension without an end removes the end of an earlier one. */
-function changeOf({ plan, name, ...body }: CustomerBody): CustomerChange {
-  const { requests_per_hour: requestsPerHour, temporary_limit: limit, notify_url: notifyUrl } = body;
-  const { suspended, suspended_until: until } = body;
-  const temporaryLimit = limit && {
-    requestsPerHour: limit.requests_per_hour,
-    untilMs: Date.parse(limit.until),
-  };
-  const suspension =
-    until !== undefined
-      ? { suspended: true, suspendedUntilMs: Date.parse(until) }
-      : definedMembers({ suspended, suspendedUntilMs: suspended === undefined ? undefined : null });
-  return definedMembers({ plan, name, requestsPerHour, temporaryLimit, notifyUrl, ...suspension });
-}
-
-/** Returns the members that can be changed, as named in the admin API. */
-function valuesOf({ requestsPerHour, temporaryLimit, ...record }: CustomerRecord | CustomerChange) {
-  const { plan, name, suspended, suspendedUntilMs: untilMs, notifyUrl } = record;
-  return {
-    plan,
-    name,
-    requests_per_hour: requestsPerHour === 'invalid' ? undefined : requestsPerHour,
-    temporary_limit: temporaryLimit && {
-      requests_per_hour: temporaryLimit.requestsPerHour,
-      until: isoTime(temporaryLimit.untilMs),
-    },
-    suspended,
-    suspended_until: isoTime(untilMs),
-    notify_url: notifyUrl,
-  };
+function changeOf({ temporaryLimit: limit, suspended, suspendedUntil: until, notifyUrl, ...body }: CustomerBody) {
+  const isSuspension = suspended !== undefined || until !== undefined;
+  return definedMembers({
+    ...body,
+    temporaryLimit: limit && { requestsPerHour: limit.requests_per_hour, untilMs: Date.parse(limit.until) },
+    ...(isSuspension && { suspended: suspended ?? true, suspendedUntilMs: until ? Date.parse(until) : null }),
+    notifyUrl,
+  });
 }
 
 /** Applies the part of a change that affects the lasting limit: a customer must have one. */

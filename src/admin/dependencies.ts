@@ -15,7 +15,7 @@ import type { AnnouncedInstance } from '../store/announced-instances.ts';
 import type { NoticeStore } from '../store/notices.ts';
 import type { NotifySecretStore } from '../store/notify-secrets.ts';
 import type { PortalSessionStore } from '../store/portal-sessions.ts';
-import type { CustomerRecord } from '../store/record-fields.ts';
+import type { CustomerRecord, TemporaryLimit } from '../store/record-fields.ts';
 import type { AuditStore, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';
 import type { UsageHistory } from '../store/usage-history.ts';
 import type { GatewayStatus } from './gateway-status.ts';
@@ -80,20 +80,16 @@ export interface AdminDependencies {
   randomBytes(size: number): Buffer;
 }
 
-interface LimitDetail {
-  readonly requests_per_hour: number;
-  readonly until: string;
-}
-type DetailValue = string | number | boolean | null | readonly string[] | LimitDetail;
+type DetailValue = string | number | boolean | null | readonly string[] | TemporaryLimit;
 export type Details = Readonly<Record<string, DetailValue | undefined>>;
 
 interface Change {
   readonly action: RecordedChange;
   readonly customer?: string;
   readonly keyId?: string;
-  /** As named in the admin API; undefined members are omitted. */
+  /** Undefined members are omitted. A name that ends in `Ms` is a wall time. */
   readonly details?: Details;
-  /** The values of the same members before the change. Those that stay are omitted. */
+  /** The record before the change. Its other members, and those that stay, are omitted. */
   readonly before?: Details;
 }
 

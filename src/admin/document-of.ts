@@ -4,9 +4,8 @@
  */
 import { z } from 'zod';
 import { RECORD_TIME } from '../admin-api/responses.ts';
+import { type CamelCase, camelCase } from '../base/camel-case.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
-
-type CamelCase<Name> = Name extends `${infer First}_${infer Rest}` ? `${First}${Capitalize<CamelCase<Rest>>}` : Name;
 
 /** The value that becomes a document. A member that may be null may also be absent. Mappings by name stay as they are. */
 export type SourceOf<Document> = Document extends readonly (infer Item)[]
@@ -52,10 +51,6 @@ function converter(schema: z.core.$ZodType): (value: unknown) => unknown {
     for (const [name, source, convert] of members) document[name] = convert(Reflect.get(value as object, source));
     return document;
   };
-}
-
-function camelCase(name: string): string {
-  return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Converts a time to UTC: other programs may write offsets. Returns an invalid time as stored, to be corrected. */

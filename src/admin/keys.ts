@@ -7,7 +7,7 @@ import { changesNothing } from './audit.ts';
 import { importKey, issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
-import { definedMembers, keyMembers, pageOf, withCustomerName, withCustomerNames } from './documents.ts';
+import { keyMembers, pageOf, withCustomerName, withCustomerNames } from './documents.ts';
 import { pageOfOne, type ReadPage, readOn } from './filtered-pages.ts';
 import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, requireKey } from './refusal.ts';
 import type { Handlers } from './routes.ts';
@@ -46,8 +46,7 @@ export function keyHandlers(
     },
     async 'POST /admin/v1/customers/:id/keys'({ id, body: { value, sha256, ...details } }, res) {
       const { id: customer } = await requireCustomer(records, id);
-      const { name, expires_at: expiresAt, scopes, allowed_addresses: allowedAddresses } = details;
-      const facts = { customer, name, expiresAt, scopes, allowedAddresses };
+      const facts = { customer, ...details };
       const isImport = value !== undefined || sha256 !== undefined;
       const { record, ...generated } =
         (isImport ? await importKey(context, { value, sha256 }, facts) : await issueKey(context, facts)) ??
@@ -65,21 +64,14 @@ export function keyHandlers(
     async 'GET /admin/v1/keys/:keyId'({ keyId }) {
       return describe(await requireKey(records, keyId));
     },
-    async 'PATCH /admin/v1/keys/:keyId'({ keyId, body: details }, res) {
-      const { name, expires_at: expiresAt, scopes, allowed_addresses: allowedAddresses } = details;
-      const change: KeyChange = definedMembers({ name, expiresAt, scopes, allowedAddresses });
+    async 'PATCH /admin/v1/keys/:keyId'({ keyId, body: change }, res) {
       const key = await requireKey(records, keyId);
       if (changesNothing(key, change)) return describe(key);
 
-      const check = (current: EnforcedKey) => expiryProblem(current, expiresAt) ?? checkChange(current, change);
+      const check = (current: EnforcedKey) => expiryProblem(current, change.expiresAt) ?? checkChange(current, change);
       const result = (await records.updateKey(key.id, change, check)) ?? noSuchKey();
-      const before = {
-        name: key.name,
-        expires_at: key.expiresAt,
-        scopes: key.scopes,
-        allowed_addresses: key.allowedAddresses,
-      };
-      await recordChange(res, { action: 'key.update', customer: result.customer, keyId: key.id, details, before });
+      const recorded = { customer: result.customer, keyId: key.id, details: change, before: { ...key } };
+      await recordChange(res, { action: 'key.update', ...recorded });
       return describe(result);
     },
     async 'DELETE /admin/v1/keys/:keyId'({ keyId }, res) {
@@ -93,7 +85,7 @@ export function keyHandlers(
   } satisfies Partial<Handlers>;
 
   function filteredBy(filter: Filter): ReadPage<UsedKey> {
-    const { prefix, sha256, id, unused_days: unusedDays, expiring_days: expiringDays } = filter;
+    const { prefix, sha256, id, unusedDays, expiringDays } = filter;
     const nowMs = clock.nowMs();
     const expiring = expiringDays && { fromMs: nowMs, toMs: nowMs + expiringDays * DAY_MS };
     const unused = unusedDays && { nowMs, sinceMs: nowMs - unusedDays * DAY_MS };

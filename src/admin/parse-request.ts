@@ -1,7 +1,11 @@
-/** Parses the body and the query of a request. Neither is parsed before the request is authenticated. */
+/**
+ * Parses the body and the query of a request, and returns their members in camel case. Neither is parsed before the
+ * request is authenticated.
+ */
 import express, { type Request, type RequestHandler } from 'express';
 import type { z } from 'zod';
 import { describeIssue, type InputNouns } from '../admin-api/requests.ts';
+import { type CamelCased, camelCased } from '../base/camel-case.ts';
 import { Refusal } from './refusal.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
@@ -38,15 +42,18 @@ const requireJson: RequestHandler = (req, _res, next) => {
 };
 
 /** Parses the body with a schema; a missing body counts as `{}`. @throws Refusal naming every invalid member. */
-export function parseBody<Schema extends z.ZodType>(schema: Schema, body: unknown): z.output<Schema> {
+export function parseBody<Schema extends z.ZodType<object>>(
+  schema: Schema,
+  body: unknown,
+): CamelCased<z.output<Schema>> {
   return parse(schema, body === undefined ? {} : body, { whole: 'the body', member: 'member' });
 }
 
 /** Parses the query with a schema of texts. @throws Refusal naming every invalid parameter. */
-export function parseQuery<Schema extends z.ZodType>(
+export function parseQuery<Schema extends z.ZodType<object>>(
   schema: Schema,
   { originalUrl }: Pick<Request, 'originalUrl'>,
-): z.output<Schema> {
+): CamelCased<z.output<Schema>> {
   const begin = originalUrl.indexOf('?');
   const parameters = new URLSearchParams(begin === -1 ? '' : originalUrl.slice(begin));
   if (new Set(parameters.keys()).size < parameters.size) {
@@ -55,8 +62,12 @@ export function parseQuery<Schema extends z.ZodType>(
   return parse(schema, Object.fromEntries(parameters), { whole: 'the query', member: 'parameter' });
 }
 
-function parse<Schema extends z.ZodType>(schema: Schema, input: unknown, nouns: InputNouns): z.output<Schema> {
+function parse<Schema extends z.ZodType<object>>(
+  schema: Schema,
+  input: unknown,
+  nouns: InputNouns,
+): CamelCased<z.output<Schema>> {
   const result = schema.safeParse(input, { reportInput: true });
-  if (result.success) return result.data;
+  if (result.success) return camelCased(result.data);
   throw new Refusal('unprocessable', result.error.issues.map((issue) => describeIssue(issue, nouns)).join('; '));
 }

@@ -26,7 +26,7 @@ export function portalAccessHandlers({
 }: AdminContext) {
   /** `prefix`: of the id. */
   async function add(kind: 'code' | 'token', prefix: string, { id: customer, body }: Wanted) {
-    const { scopes, user, return_url: returnUrl, ttl_seconds: ttlSeconds } = body;
+    const { scopes, user, returnUrl, ttlSeconds } = body;
     const secret = newPortalSecret(randomBytes);
     const ttlMs = ttlSeconds * 1000;
     const session: PortalSession = {
@@ -39,7 +39,7 @@ export function portalAccessHandlers({
     };
     if (!(await portalSessions.add(kind, portalSecretHash(secret), session, ttlMs))) noSuchCustomer();
     const expiresAt = isoTime(session.expiresAtMs);
-    const details = { id: session.id, scopes: session.scopes.join(' '), user, expires_at: expiresAt };
+    const details = { id: session.id, scopes: session.scopes.join(' '), user, expiresAt };
     return { secret, customer, details, reply: { id: session.id, expiresAt } };
   }
 

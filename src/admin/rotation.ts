@@ -22,9 +22,9 @@ export function rotationHandlers(context: AdminContext) {
       const { customer, name, scopes, allowedAddresses } = old;
       const successor = await issueKey(context, { customer, name, scopes, allowedAddresses });
       const { key, record } = successor ?? (await refuseWithoutCustomer(old.id));
-      const expiresAt = endOfGrace(old, clock.nowMs() + body.grace_seconds * 1000);
-      await retire(old, { replacedBy: record.id, expiresAt });
-      const details = { replaced_by: record.id, expires_at: expiresAt };
+      const expiresAt = endOfGrace(old, clock.nowMs() + body.graceSeconds * 1000);
+      const details = { replacedBy: record.id, expiresAt };
+      await retire(old, details);
       await context.recordChange(res, { action: 'key.rotate', customer: old.customer, keyId: old.id, details });
       res.location(`/admin/v1/keys/${record.id}`);
       return { key, ...record, replaces: old.id };

@@ -1,4 +1,4 @@
-import { camelCase } from './camel-case.ts';
+import { camelCase } from '../base/camel-case.ts';
 import type { Disclosed } from './config.ts';
 import { isMapping } from './document.ts';
 import { SETTINGS, type SettingSchema } from './json-schema.ts';

@@ -5,11 +5,11 @@
 import { METHODS } from 'node:http';
 import { z } from 'zod';
 import { isAddressOrBlock } from '../base/address-block.ts';
+import { camelCased } from '../base/camel-case.ts';
 import { isHttpUrl, isTrustworthyUrl } from '../base/trustworthy-url.ts';
 import { isWebhookUrl } from '../base/webhook-url.ts';
 import { isScope } from '../store/key-restrictions.ts';
 import { isCustomerId } from '../store/record-fields.ts';
-import { camelCased } from './camel-case.ts';
 import { isDocumentationUrl, isListenHost, isPrefix, isRoutePath, parseOrigin, parseUpstreamUrl } from './formats.ts';
 
 /** The longest delay of a Node.js timer. */

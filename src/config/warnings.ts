@@ -4,9 +4,9 @@
  */
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
+import { camelCase } from '../base/camel-case.ts';
 import { hostOf } from '../base/host-name.ts';
 import { isLoopback, isTrustworthyUrl } from '../base/trustworthy-url.ts';
-import { camelCase } from './camel-case.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
 import { isWildcard } from './formats.ts';

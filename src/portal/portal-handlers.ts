@@ -74,10 +74,8 @@ export function portalHandlers(
       const { customer } = visitOf(res);
       await countWrite(res);
       const stored = await requireRoom(customer.id, portal.maxKeys - 1, isLive);
-      const { name, expires_at: expiresAt, scopes, allowed_addresses: allowedAddresses } = body;
-      requireWithinOne(boundsOfNewKey(stored, clock.nowMs()), { scopes, allowedAddresses });
-      const facts = { customer: customer.id, name, expiresAt, scopes, allowedAddresses };
-      const { key, record } = (await issueKey(context, facts)) ?? noSuchCustomer();
+      requireWithinOne(boundsOfNewKey(stored, clock.nowMs()), body);
+      const { key, record } = (await issueKey(context, { customer: customer.id, ...body })) ?? noSuchCustomer();
       // Another one may have been created at the same time.
       await requireRoom(customer.id, portal.maxKeys, isLive).catch(async (error: unknown) => {
         await records.discardKey(record.id);
