@@ -10,8 +10,7 @@ import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-statu
 import { addKeyCommands } from './keys.ts';
 import { addNoticeCommands } from './notices.ts';
 import { addPortalCommands } from './portal.ts';
-import { addPreviewCommand } from './preview.ts';
-import { addConfigCommands } from './running-config.ts';
+import { addConfigCommands, addPreviewCommand } from './running-config.ts';
 import { addSimulateCommand } from './simulate.ts';
 import type { StartParts } from './start.ts';
 import { addStatusCommand } from './status.ts';
@@ -58,25 +57,18 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
   addStatusCommand(program);
   addConfigCommands(program);
   const store = program.command('store').description('maintain the store');
-  for (const [name, description, run] of [
-    ['init', 'accept the content of the store as complete, after it lost data', 'initialiseStore'],
-    ['reindex', 'index keys that other programs wrote', 'reindexStore'],
-  ] as const) {
-    store
-      .command(name)
-      .description(description)
-      .requiredOption('--config <file>', 'the YAML configuration file')
-      .action(async ({ config }) => finish(await (await import('./store.ts'))[run](config)));
-  }
-  store
-    .command('check')
-    .description('read all records and list their faults; changes nothing')
-    .requiredOption('--config <file>', 'the YAML configuration file')
+  const storeCommand = (name: string, description: string) =>
+    store.command(name).description(description).requiredOption('--config <file>', 'the YAML configuration file');
+  const storeModule = () => import('./store.ts');
+  storeCommand('init', 'accept the content of the store as complete, after it lost data').action(async ({ config }) =>
+    finish(await (await storeModule()).initialiseStore(config)),
+  );
+  storeCommand('reindex', 'index keys that other programs wrote').action(async ({ config }) =>
+    finish(await (await storeModule()).reindexStore(config)),
+  );
+  storeCommand('check', 'read all records and list their faults; changes nothing')
     .option('--json', 'print JSON')
-    .action(async ({ config, ...options }) => {
-      const { checkStore } = await import('./store-check.ts');
-      finish(await checkStore(config, options));
-    });
+    .action(async ({ config, ...options }) => finish(await (await storeModule()).checkStore(config, options)));
   addCompleteIdsCommand(program);
   program
     .command('completion')

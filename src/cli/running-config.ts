@@ -1,12 +1,25 @@
+/** Commands for the configuration that a gateway runs, and for a file that it might run. */
+import { readFile } from 'node:fs/promises';
 import type { Command } from '@commander-js/extra-typings';
-import type { ReloadDocument } from '../admin-api/responses.ts';
+import type { PreviewDocument } from '../admin-api/responses.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
+import { systemReason } from '../config/problems.ts';
 import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { FaultyFileError } from './exit-status.ts';
-import { print, printJson, remark } from './output.ts';
+import { print, printJson, printSections, remark } from './output.ts';
 import { formatDocument, formatTable } from './table.ts';
+
+/** The name of the posted file in the admin API's messages. */
+const POSTED = /^\(posted\)/;
+
+const RELOADS: Readonly<Record<PreviewDocument['reload'], string>> = {
+  applied: 'would be applied',
+  unchanged: 'would change nothing',
+  restart_required: 'would be refused: a restart is needed',
+  plan_in_use: 'would be refused: customers are on a plan that it drops',
+};
 
 export function addConfigCommands(program: Command): void {
   // Rejects with a line for each problem of the file.
@@ -16,14 +29,11 @@ export function addConfigCommands(program: Command): void {
     'make a gateway reload its configuration file, and show the changes or the problems',
   ).action(async (options) => {
     const client = await connect(options);
-    let outcome: ReloadDocument;
-    try {
-      outcome = await client.call('POST /admin/v1/config/reload');
-    } catch (error) {
-      if (!(error instanceof AdminRefusal) || !isAboutTheFile(error)) throw error;
+    const outcome = await client.call('POST /admin/v1/config/reload').catch((error: unknown) => {
+      if (!(error instanceof AdminRefusal) || ![409, 422].includes(error.problem.status)) throw error;
       const problems = error.problem.detail.split('\n').map(printable);
       throw new FaultyFileError([...problems, 'Nothing was applied: the gateway keeps its running configuration.']);
-    }
+    });
     if (options.json) return printJson(outcome);
     const { result, hash, changes, changes_total: total, warnings } = outcome;
     const listed = total > changes.length ? `, of which the first ${changes.length} are listed` : '';
@@ -44,6 +54,59 @@ export function addConfigCommands(program: Command): void {
     });
 }
 
-function isAboutTheFile({ problem }: AdminRefusal): boolean {
-  return problem.status === 422 || problem.status === 409;
+/** Adds a command that prints what a file would change. It fails if a reload would refuse the file. */
+export function addPreviewCommand(program: Command): void {
+  documentCommand(program, 'preview', 'show what a configuration file would change and for whom, without applying it')
+    .argument('<file>', 'the YAML configuration file')
+    .action(async (file, options) => {
+      const body = await contentOf(file);
+      const client = await connect(options);
+      const result = await client.call('POST /admin/v1/config/preview', { body }).catch((error: unknown) => {
+        const lines = error instanceof AdminRefusal ? error.problem.detail.split('\n') : [];
+        if (!lines.some((line) => POSTED.test(line))) throw error;
+        throw new FaultyFileError(lines.map((line) => printable(line.replace(POSTED, file))));
+      });
+      await (options.json ? printJson(result) : printSections(...sections(result)));
+      const { reload } = result;
+      const isRefused = reload === 'restart_required' || reload === 'plan_in_use';
+      if (isRefused) throw new FaultyFileError([`${file}: a reload ${RELOADS[reload]}`]);
+    });
+}
+
+async function contentOf(file: string): Promise<string> {
+  try {
+    return await readFile(file, 'utf8');
+  } catch (error) {
+    throw new FaultyFileError([`${file}: cannot be read: ${systemReason(error)}`]);
+  }
+}
+
+/** Returns the sections that are not empty. */
+function sections(document: PreviewDocument): string[] {
+  const { reload, changes, changes_total: total, customers, limits, closest } = document;
+  const { dropped_plans: dropped, uncompared_secrets: uncompared } = document;
+  const summary = formatDocument({
+    reload: RELOADS[reload],
+    ...(total > changes.length && { changes: `${total}, of which the first ${changes.length} are listed` }),
+    ...(uncompared.length > 0 && { 'secrets not compared': uncompared.join(', ') }),
+    customers: customers.total,
+    'limits that change': `${customers.raised} up, ${customers.lowered} down, ${customers.gained} new, ${customers.lost} gone`,
+    'refused now': `${customers.refused}, ${customers.newly_refused} of them by this`,
+    'near (80 %)': customers.near,
+  });
+  return [
+    summary,
+    formatTable(changes, { 'changes by': 'takes_effect', key: 'text' }),
+    formatTable(dropped, { customers: 'customers', 'dropped plan': 'plan' }),
+    formatTable(limits, { customers: 'customers', refused: 'refused', limit: 'change' }),
+    formatTable(closest, {
+      state: 'state',
+      used: 'used',
+      before: 'limit_before',
+      after: 'limit_after',
+      ratio: 'ratio',
+      plan: 'plan',
+      customer: 'customer',
+    }),
+  ];
 }

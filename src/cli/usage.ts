@@ -1,13 +1,43 @@
-/** Commands for the usage of the last hour, and for what limits it. */
-import type { Command } from '@commander-js/extra-typings';
-import type { CustomerUsageDocument } from '../admin-api/responses.ts';
+/** Commands for usage, now and in the past, and for what limits it. */
+import { type Command, Option } from '@commander-js/extra-typings';
+import { EXPORT_FORMATS } from '../admin-api/allowed-values.ts';
+import type { CustomerUsageDocument, NearCustomerDocument, RefusedCustomerDocument } from '../admin-api/responses.ts';
 import { printable } from '../admin-client/printable.ts';
-import { customerArgument, destructiveCommand, documentCommand } from './admin-commands.ts';
+import {
+  adminCommand,
+  customerArgument,
+  destructiveCommand,
+  documentCommand,
+  integerParser,
+} from './admin-commands.ts';
 import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';
-import { print, printDocument, printJson, printList, printSections } from './output.ts';
-import { type Columns, formatDocument, formatTable, withTimes } from './table.ts';
-import { addHistoryCommands } from './usage-history.ts';
+import { print, printDocument, printJson, printList, printSections, remark } from './output.ts';
+import { type Columns, formatDocument, formatTable, shortTime, withTimes } from './table.ts';
+import { FROM, TO } from './times.ts';
+
+const BAR_WIDTH = 40;
+const BAR_PARTS = ' ▏▎▍▌▋▊▉█';
+/** Customers in one response. A response is printed when it is complete, so it must fit into memory. */
+const EXPORT_CUSTOMERS = '100';
+
+const NEAR_COLUMNS: Columns<NearCustomerDocument> = {
+  CUSTOMER: 'customer',
+  PLAN: 'plan',
+  USED: 'used',
+  'PER HOUR': 'limit',
+  PERCENT: 'percent',
+  'MORE IN SECONDS': 'reset_seconds',
+};
+
+const REFUSED_COLUMNS: Columns<RefusedCustomerDocument> = {
+  CUSTOMER: 'customer',
+  'REFUSED WITH': 'code',
+  TIMES: 'count',
+  FIRST: 'first_at',
+  LAST: 'last_at',
+  'LAST KEY': 'key_id',
+};
 
 const COLUMNS: Columns<CustomerUsageDocument> = {
   CUSTOMER: 'customer',
@@ -72,4 +102,108 @@ export function addExplainCommand(program: Command): void {
         formatTable(refusals, columns),
       );
     });
+}
+
+function addHistoryCommands(usage: Command): void {
+  documentCommand(usage, 'history', 'show what a customer used, by hour or day')
+    .option(...FROM)
+    .option(...TO)
+    .addArgument(customerArgument())
+    .addOption(stepOption())
+    .action(async (id, { from, to, step, ...options }) => {
+      const client = await connect(options);
+      const query = { step, from, to };
+      const history = await client.call('GET /admin/v1/customers/:id/usage/history', { id, query });
+      if (options.json) return printJson(history);
+      const most = Math.max(1, ...history.points.map(({ requests }) => requests));
+      const columns: Columns<(typeof history.points)[number]> = {
+        ...startColumn(step),
+        REQUESTS: 'requests',
+        REFUSED: 'refused',
+        '': ({ requests, open }) => `${bar(requests / most)}${open ? ' (not over)' : ''}` || ' ',
+      };
+      await print(formatTable(history.points, columns));
+    });
+
+  documentCommand(usage, 'totals', 'show requests, refusals and upstream errors of each plan')
+    .option(...FROM)
+    .option(...TO)
+    .addOption(stepOption())
+    .action(async ({ from, to, step, ...options }) => {
+      const client = await connect(options);
+      const totals = await client.call('GET /admin/v1/usage/history', { query: { step, from, to } });
+      if (options.json) return printJson(totals);
+      const rows = totals.points.flatMap(({ start, plans }) =>
+        Object.entries(plans).map(([plan, counts]) => ({ start, plan, ...counts })),
+      );
+      if (rows.length === 0) return remark('Nothing was counted in this time.');
+      const columns: Columns<(typeof rows)[number]> = {
+        ...startColumn(step),
+        PLAN: 'plan',
+        REQUESTS: 'requests',
+        REFUSED: 'refused',
+        'UPSTREAM ERRORS': 'upstream_errors',
+      };
+      await print(formatTable(rows, columns));
+    });
+
+  documentCommand(usage, 'near', 'list the customers nearest to their limits, highest percentage first')
+    .option('--above <percent>', 'the lowest percentage of the limit', integerParser(50, 999), 80)
+    .action(async (options) => {
+      const client = await connect(options);
+      const query = { above: String(options.above), limit: '1000' };
+      const near = await client.call('GET /admin/v1/usage/near', { query });
+      if (options.json) return printJson(near);
+      await printList('customers near their limits', NEAR_COLUMNS, near, options);
+      remark(
+        `As of ${shortTime(new Date().toISOString())}. A customer is listed at most 10 seconds after it came near its limit.`,
+      );
+    });
+
+  documentCommand(usage, 'refused', 'list the customers that were refused in the last hour, and why').action(
+    async (options) => {
+      const client = await connect(options);
+      const refused = await client.call('GET /admin/v1/usage/refused', { query: { limit: '1000' } });
+      if (options.json) return printJson(refused);
+      await printList('refused customers', REFUSED_COLUMNS, refused, options);
+    },
+  );
+
+  adminCommand(usage, 'export', 'print the usage of closed hours, one line per customer and hour')
+    .option(...FROM)
+    .option(...TO)
+    .addOption(new Option('--format <format>', 'format of a line').choices(EXPORT_FORMATS).default('csv' as const))
+    .option('--cursor <cursor>', 'continue an export that failed; its error message contains the cursor')
+    .action(async ({ from, to, format, cursor, ...options }) => {
+      // Prints whole pages only, so that an export that failed can be continued without repeating a line.
+      const client = await connect(options);
+      let continuesWith = cursor || undefined;
+      try {
+        const query = { format, limit: EXPORT_CUSTOMERS, from, to, cursor: continuesWith };
+        for await (const page of client.exportUsage(query)) {
+          await print(page.text);
+          continuesWith = page.next;
+        }
+      } catch (error) {
+        if (continuesWith !== undefined) {
+          remark(`The export is incomplete. To continue it, repeat the command with: --cursor ${continuesWith}`);
+        }
+        throw error;
+      }
+    });
+}
+
+function stepOption() {
+  return new Option('--step <step>', 'length of a line').choices(['hour', 'day'] as const).default('hour' as const);
+}
+
+function startColumn(step: 'hour' | 'day'): Columns<{ readonly start: string }> {
+  if (step === 'day') return { 'DAY (UTC)': ({ start }) => start.slice(0, 10) };
+  return { 'HOUR (UTC)': ({ start }) => start.slice(0, 16).replace('T', ' ') };
+}
+
+/** Returns a bar in eighths of a character. `share`: 0 to 1; more than 0 shows at least one eighth. */
+function bar(share: number): string {
+  const eighths = Math.ceil(share * BAR_WIDTH * 8);
+  return '█'.repeat(Math.floor(eighths / 8)) + (BAR_PARTS[eighths % 8] ?? '').trim();
 }
