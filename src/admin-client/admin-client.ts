@@ -42,8 +42,8 @@ const DEFAULT_TIMEOUT_MS = 30_000;
 const MAX_PAGE_ITEMS = 1000;
 
 /**
- * All methods reject with {@link AdminRefusal} for a problem document, and with {@link AdminUnreachableError} if the
- * admin API did not respond at all.
+ * All methods reject with {@link AdminRefusal} for a problem document, and with another error if the admin API did not
+ * respond at all.
  */
 export class AdminClient {
   readonly #settings: Required<AdminClientSettings>;

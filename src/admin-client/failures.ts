@@ -21,11 +21,6 @@ export function describeProblem({ title, detail, code, status, request_id: reque
   return printable(`${title}: ${detail} (${reference})`);
 }
 
-/** The call got no response of the admin API. */
-class AdminUnreachableError extends Error {
-  override readonly name = 'AdminUnreachableError';
-}
-
 /** No connection was made, so the request cannot have been processed. */
 const NEVER_SENT: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens on it',
@@ -37,14 +32,14 @@ const NEVER_SENT: Readonly<Record<string, string>> = {
 };
 
 /** Returns the error for a failed `fetch`. `error`: what `fetch` threw. */
-export function unreachable(url: string, error: unknown, timeoutMs: number): AdminUnreachableError {
+export function unreachable(url: string, error: unknown, timeoutMs: number): Error {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : '';
   // The Fetch standard blocks some ports; its error has no code.
   const badPort = cause instanceof Error && cause.message === 'bad port';
   const never = badPort ? 'this port is reserved for another protocol' : NEVER_SENT[code];
   if (never !== undefined) {
-    return new AdminUnreachableError(
+    return new Error(
       `cannot reach the admin API at ${url}: ${never}\n` +
         'Check that the gateway runs with an admin section in its configuration, and set its address with --admin-url.',
     );
@@ -53,15 +48,15 @@ export function unreachable(url: string, error: unknown, timeoutMs: number): Adm
   const reason = timedOut
     ? `no complete response within ${timeoutMs / 1000} seconds`
     : printable(cause instanceof Error ? cause.message : String(cause));
-  return new AdminUnreachableError(
+  return new Error(
     `the admin API at ${url} did not respond: ${reason}\n` +
       'It is unknown whether the call took effect: check before repeating it. --admin-url sets another address.',
   );
 }
 
 /** Returns the error for a response that does not have the form of the admin API's. */
-export function notTheAdminApi(url: string, what: string): AdminUnreachableError {
-  return new AdminUnreachableError(
+export function notTheAdminApi(url: string, what: string): Error {
+  return new Error(
     `${url} responded, but not like the admin API: ${what}\n` +
       'Check that --admin-url names the admin listener of a gateway of this version.',
   );

@@ -53,27 +53,16 @@ const CUSTOMER_COLUMNS: Columns<CustomerVerdict> = {
   'MOST IN TWO HOURS': 'most_in_two_hours',
 };
 
-/** What the history says of one customer, as JSON shows it. */
-function customerVerdict(customer: string, plan: string, limit: number) {
-  return {
-    customer,
-    plan,
-    requests_per_hour: limit,
-    verdict: 'surely_not' as Verdict,
-    refused_at_least: 0,
-    most_in_one_hour: 0,
-    most_in_two_hours: 0,
-  };
-}
-
-type CustomerVerdict = ReturnType<typeof customerVerdict>;
+type CustomerVerdict = CustomerHours['found'];
 
 export class CustomerHours {
-  readonly found: CustomerVerdict;
+  /** What the history says of the customer, as JSON shows it. */
+  readonly found;
   #last = { startMs: Number.NEGATIVE_INFINITY, requests: 0 };
 
   constructor(customer: string, plan: string, limit: number) {
-    this.found = customerVerdict(customer, plan, limit);
+    const none = { refused_at_least: 0, most_in_one_hour: 0, most_in_two_hours: 0 };
+    this.found = { customer, plan, requests_per_hour: limit, verdict: 'surely_not' as Verdict, ...none };
   }
 
   /** Adds a clock hour, later than those before. Hours without requests may be left out. */
@@ -150,13 +139,7 @@ function byVerdict(a: CustomerVerdict, b: CustomerVerdict): number {
 
 function planVerdicts(plan: string, limit: number, documents: readonly CustomerVerdict[]) {
   const ofPlan = documents.filter((each) => each.plan === plan);
-  const count = (verdict: Verdict) => ofPlan.filter((each) => each.verdict === verdict).length;
-  return {
-    plan,
-    requests_per_hour: limit,
-    customers: ofPlan.length,
-    surely: count('surely'),
-    perhaps: count('perhaps'),
-    surely_not: count('surely_not'),
-  };
+  const counts = { surely: 0, perhaps: 0, surely_not: 0 };
+  for (const { verdict } of ofPlan) counts[verdict] += 1;
+  return { plan, requests_per_hour: limit, customers: ofPlan.length, ...counts };
 }
