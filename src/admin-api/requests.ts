@@ -48,7 +48,7 @@ export const PLAN_NAME = z
   .meta({ description: 'A configured plan.', examples: ['starter'] });
 
 /** An API key that was created outside the gateway. */
-export const KEY_VALUE = z
+const KEY_VALUE = z
   .string()
   .refine(isPossibleKey, 'must be 8 to 512 characters of A-Z a-z 0-9 - . _ ~ + /, with "=" at the end only')
   .refine((value) => !failsChecksum(value), 'has the form of a generated key but not its checksum: it was mistyped')
@@ -71,7 +71,7 @@ export const FUTURE_TIME = z.iso
   .meta({ description: 'In UTC, and in the future.', examples: ['2030-01-31T00:00:00Z'] });
 
 /** The expiry of a key, converted to ISO 8601 with milliseconds. */
-export function expiry(nowMs: () => number) {
+function expiry(nowMs: () => number) {
   return FUTURE_TIME.refine((time) => Date.parse(time) > nowMs(), 'must be in the future').transform((time) =>
     new Date(time).toISOString(),
   );
@@ -89,8 +89,8 @@ function restriction<Item extends z.ZodType>(item: Item) {
 }
 
 /** What a key is restricted to. */
-export const SCOPES = restriction(SCOPE).describe('The key may use the routes with these scopes, and those without.');
-export const ALLOWED_ADDRESSES = restriction(
+const SCOPES = restriction(SCOPE).describe('The key may use the routes with these scopes, and those without.');
+const ALLOWED_ADDRESSES = restriction(
   z.string().refine(isAddressOrBlock, 'must be an IP address or a CIDR block such as 10.0.0.0/8'),
 ).meta({
   description: 'The addresses and CIDR blocks that may use the key.',
@@ -139,16 +139,10 @@ export function newCustomer({ plans, nowMs }: BodyContext) {
 }
 
 export function customerChange({ plans, nowMs }: BodyContext) {
-  const { name, requests_per_hour, temporary_limit, notify_url, ...suspension } = customerMembers(nowMs);
+  const members = customerMembers(nowMs);
+  const { suspended: _, suspended_until: __, ...unset } = members;
   return z
-    .strictObject({
-      plan: configuredPlan(plans).optional(),
-      name: name.nullable(),
-      requests_per_hour: requests_per_hour.nullable(),
-      temporary_limit: temporary_limit.nullable(),
-      ...suspension,
-      notify_url: notify_url.nullable(),
-    })
+    .strictObject({ plan: configuredPlan(plans).optional(), ...members, ...orNull(unset) })
     .refine(...END_NEEDS_SUSPENSION)
     .describe('Null unsets a member. The change is refused if it leaves the customer without a limit.');
 }
@@ -169,15 +163,13 @@ export function keyCreation(context: Pick<BodyContext, 'nowMs'>) {
     .meta({ not: { required: ['value', 'sha256'] } });
 }
 
-export function keyChange({ nowMs }: Pick<BodyContext, 'nowMs'>) {
-  return z
-    .strictObject({
-      name: DISPLAY_NAME.nullable().optional(),
-      expires_at: expiry(nowMs).nullable().optional(),
-      scopes: SCOPES.nullable().optional(),
-      allowed_addresses: ALLOWED_ADDRESSES.nullable().optional(),
-    })
-    .describe('Null unsets a member.');
+export function keyChange(context: Pick<BodyContext, 'nowMs'>) {
+  return z.strictObject(orNull(keyGeneration(context).shape)).describe('Null unsets a member.');
+}
+
+function orNull<Shape extends z.ZodRawShape>(shape: Shape) {
+  const members = Object.entries<z.core.SomeType>(shape).map(([name, schema]) => [name, z.nullable(schema)]);
+  return Object.fromEntries(members) as { [Name in keyof Shape]: z.ZodNullable<Shape[Name]> };
 }
 
 export const ROTATION = z.strictObject({

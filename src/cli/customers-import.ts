@@ -11,7 +11,7 @@ import { AdminRefusal } from '../admin-client/failures.ts';
 import { printable } from '../admin-client/printable.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile } from './import.ts';
-import { type Line, type RawLine, readImportFile } from './import-file.ts';
+import { fromText, type Line, type RawLine } from './import-file.ts';
 import { readTime } from './times.ts';
 
 /** The admin API's rules for each member. The fields of CSV are text. `nowMs`: an end by then is a fault. */
@@ -35,8 +35,6 @@ function lineSchema(nowMs: number) {
     .refine(...END_NEEDS_SUSPENSION);
 }
 
-const fromText = (convert: (text: string) => unknown) => (value: unknown) =>
-  typeof value === 'string' ? convert(value) : value;
 const numberIn = (text: string) => (/^\d+$/.test(text) ? Number(text) : text);
 const flagIn = (text: string) => (/^(true|false|1|0)$/.test(text) ? text === 'true' || text === '1' : text);
 
@@ -44,19 +42,14 @@ const flagIn = (text: string) => (/^(true|false|1|0)$/.test(text) ? text === 'tr
 type CustomerLine = Line<z.output<ReturnType<typeof lineSchema>>>;
 
 export function importCustomers(options: ImportOptions): Promise<void> {
-  const schema = lineSchema(Date.now());
   return importFile(options, {
     items: 'customers',
-    read: (content) =>
-      readImportFile(content, {
-        columns: Object.keys(schema.shape),
-        missingIn(header) {
-          const missing = ['id', 'plan'].filter((name) => !header.includes(name));
-          return missing.length > 0 ? `no column ${missing.join(' and no column ')}` : undefined;
-        },
-        schema,
-        identity: { name: 'id', of: ({ id }) => id },
-      }),
+    schema: lineSchema(Date.now()),
+    missingIn(header) {
+      const missing = ['id', 'plan'].filter((name) => !header.includes(name));
+      return missing.length > 0 ? `no column ${missing.join(' and no column ')}` : undefined;
+    },
+    identity: { name: 'id', of: ({ id }) => id },
     askGateway: async (client, lines) => planFaults(lines, await client.call('GET /admin/v1/config')),
     importOne,
     async tryOne(client, line) {

@@ -22,20 +22,18 @@ export interface ImportFile<Item> {
   readonly faults: readonly LineFault[];
 }
 
-interface Layout<Schema extends z.ZodType> {
-  /** Columns of CSV, in any order; also the members of a JSON object. */
-  readonly columns: readonly string[];
+export interface Layout<Schema extends z.ZodObject> {
+  /** Schema of one line: the members of a JSON object, or the columns of CSV, in any order. Empty or null is absent. */
+  readonly schema: Schema;
   /** Returns what a CSV header lacks. */
   missingIn(header: readonly string[]): string | undefined;
-  /** Schema of one line. An empty field or null counts as absent. */
-  readonly schema: Schema;
   /** What no two lines may share, because the import would ignore one of them. */
   readonly identity: { readonly name: string; readonly of: (item: z.output<Schema>) => string };
 }
 
 type RawFile = Omit<ImportFile<unknown>, 'items'>;
 
-export function readImportFile<Schema extends z.ZodType<object>>(
+export function readImportFile<Schema extends z.ZodObject>(
   content: Uint8Array,
   layout: Layout<Schema>,
 ): ImportFile<z.output<Schema>> {
@@ -59,6 +57,11 @@ export function readImportFile<Schema extends z.ZodType<object>>(
     else faults.push({ line, what: `it has the same ${layout.identity.name} as line ${first}` });
   }
   return { lines, items, faults: inOrder(faults) };
+}
+
+/** Returns a converter of members that CSV has as text. */
+export function fromText(convert: (text: string) => unknown): (value: unknown) => unknown {
+  return (value) => (typeof value === 'string' ? convert(value) : value);
 }
 
 function givenMembers(members: RawLine['members']): RawLine['members'] {
@@ -101,7 +104,8 @@ function parseObject(source: string): Record<string, unknown> | undefined {
   }
 }
 
-function readCsv(text: string, { columns, missingIn }: Pick<Layout<never>, 'columns' | 'missingIn'>): RawFile {
+function readCsv(text: string, { schema, missingIn }: Pick<Layout<z.ZodObject>, 'schema' | 'missingIn'>): RawFile {
+  const columns = Object.keys(schema.shape);
   const refuse = (line: number, what: string): RawFile => ({ lines: [], faults: [{ line, what }] });
   const records = parseCsv(text);
   if ('what' in records) return refuse(records.line, records.what);

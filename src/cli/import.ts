@@ -1,6 +1,7 @@
 /** Imports a file: the whole file is checked first, then its lines are imported, several at once. */
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
+import type { z } from 'zod';
 import type { CustomerDocument } from '../admin-api/responses.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal, describeProblem } from '../admin-client/failures.ts';
@@ -9,7 +10,7 @@ import type { DocumentOptions } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import type { LineFault } from './csv.ts';
 import { FaultyFileError } from './exit-status.ts';
-import { type ImportFile, inOrder, type Line, type RawLine } from './import-file.ts';
+import { type ImportFile, inOrder, type Layout, type Line, type RawLine, readImportFile } from './import-file.ts';
 import { printList, remark } from './output.ts';
 import type { Columns } from './table.ts';
 
@@ -38,17 +39,18 @@ export interface ImportResult {
   readonly differs?: readonly string[];
 }
 
+type Item<Schema extends z.ZodObject> = Line<z.output<Schema>>;
+
 /** How items of one kind are imported. `Row`: what the report shows of an item, besides its line and its outcome. */
-interface Importer<Item, Row extends object> {
+interface Importer<Schema extends z.ZodObject, Row extends object> extends Layout<Schema> {
   /** A plural noun. */
   readonly items: string;
-  read(content: Uint8Array): ImportFile<Item>;
   /** Returns the faults that only the gateway knows. */
   askGateway(client: AdminClient, lines: readonly RawLine[]): Promise<readonly LineFault[]>;
-  importOne(client: AdminClient, item: Line<Item>): Promise<ImportResult>;
+  importOne(client: AdminClient, item: Item<Schema>): Promise<ImportResult>;
   /** Returns what importing the item would do. */
-  tryOne(client: AdminClient, item: Line<Item>): Promise<ImportResult>;
-  row(item: Line<Item>, result: ImportResult): Row;
+  tryOne(client: AdminClient, item: Item<Schema>): Promise<ImportResult>;
+  row(item: Item<Schema>, result: ImportResult): Row;
   readonly columns: Columns<Row>;
 }
 
@@ -66,12 +68,12 @@ export async function findCustomer(client: AdminClient, customer: string): Promi
 }
 
 /** Imports the file and prints a report. Rejects with a line `file:line: what is wrong` for each fault. */
-export async function importFile<Item, Row extends object>(
+export async function importFile<Schema extends z.ZodObject, Row extends object>(
   options: ImportOptions,
-  importer: Importer<Item, Row>,
+  importer: Importer<Schema, Row>,
 ): Promise<void> {
   const { file, dryRun } = options;
-  const { items, ...checks } = importer.read(await readContent(file));
+  const { items, ...checks } = readImportFile(await readContent(file), importer);
   const client = await requireNoFaults(options, checks, importer);
   const imports = items.map((item) => ({ item, result: { outcome: 'not tried' } as ImportResult }));
   /** Reasons why further calls would fail, too. */
@@ -129,7 +131,7 @@ async function readContent(file: string): Promise<Uint8Array> {
 async function requireNoFaults(
   options: ImportOptions,
   { lines, faults }: Pick<ImportFile<unknown>, 'lines' | 'faults'>,
-  { askGateway }: Pick<Importer<never, object>, 'askGateway'>,
+  { askGateway }: Pick<Importer<z.ZodObject, object>, 'askGateway'>,
 ): Promise<AdminClient> {
   const refuse = (all: readonly LineFault[], ...remarks: string[]) =>
     faultsIn(options.file, all, ...remarks, 'Nothing was imported.');

@@ -3,30 +3,22 @@
  * keys imported. A key that its customer already has is not changed, so the same file can be imported again.
  */
 import { z } from 'zod';
-import {
-  ALLOWED_ADDRESSES,
-  DISPLAY_NAME,
-  expiry,
-  KEY_SHA256,
-  KEY_VALUE,
-  NEW_CUSTOMER_ID,
-  SCOPES,
-} from '../admin-api/requests.ts';
+import { keyCreation, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
 import type { AdminClient } from '../admin-client/admin-client.ts';
 import { AdminRefusal } from '../admin-client/failures.ts';
 import { sha256Hex } from '../keys/api-key.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile, severalAtOnce } from './import.ts';
-import { type ImportFile, type Line, type RawLine, readImportFile } from './import-file.ts';
+import { fromText, type Line, type RawLine } from './import-file.ts';
 import { readTime } from './times.ts';
 
 /** One key to import, in the admin API's form, with exactly one of `value` and `sha256`. */
-type KeyItem = z.output<ReturnType<typeof lineSchema>>;
+type KeyItem = z.output<ReturnType<typeof keysLayout>['schema']>;
 
 export function importKeys(options: ImportOptions): Promise<void> {
   return importFile(options, {
+    ...keysLayout(Date.now()),
     items: 'keys',
-    read: (content) => readKeysFile(content, Date.now()),
     askGateway: missingCustomers,
     importOne,
     tryOne,
@@ -35,48 +27,38 @@ export function importKeys(options: ImportOptions): Promise<void> {
   });
 }
 
-/** Finds all faults that can be found without the gateway. `nowMs`: a key that has expired by then is a fault. */
-export function readKeysFile(content: Uint8Array, nowMs: number): ImportFile<KeyItem> {
-  return readImportFile(content, {
-    columns: ['customer', 'value', 'sha256', 'name', 'expires_at', 'scopes', 'allowed_addresses'],
-    missingIn(header) {
+/** Returns what can be checked without the gateway. `nowMs`: a key that has expired by then is a fault. */
+export function keysLayout(nowMs: number) {
+  // The admin API's rules for each member, so that the API does not refuse a checked file halfway.
+  const { value, sha256, name, expires_at, scopes, allowed_addresses } = keyCreation({ nowMs: () => nowMs }).shape;
+  const time = fromText((text) => readTime(text, nowMs, 'future') ?? text);
+  const itemsOf = (separator: string) => fromText((text) => text.split(separator).map((item) => item.trim()));
+  const schema = z
+    .strictObject({
+      customer: NEW_CUSTOMER_ID,
+      value,
+      sha256,
+      name,
+      expires_at: z.preprocess(time, expires_at),
+      scopes: z.preprocess(itemsOf(' '), scopes),
+      allowed_addresses: z.preprocess(itemsOf(','), allowed_addresses),
+    })
+    .refine((key) => (key.value === undefined) !== (key.sha256 === undefined), {
+      path: ['value, sha256'],
+      message: 'exactly one of the two must be given',
+    });
+  return {
+    schema,
+    missingIn(header: readonly string[]) {
       if (!header.includes('customer')) return 'no column customer';
       if (header.includes('value') || header.includes('sha256')) return undefined;
       return 'neither a column value nor a column sha256';
     },
-    schema: lineSchema(nowMs),
     identity: { name: 'key', of: digestOf },
-  });
+  };
 }
 
-/** The admin API's rules for each member, so that the API does not refuse a checked file halfway. */
-function lineSchema(nowMs: number) {
-  return z
-    .strictObject({
-      customer: NEW_CUSTOMER_ID,
-      value: KEY_VALUE.optional(),
-      sha256: KEY_SHA256.optional(),
-      name: DISPLAY_NAME.optional(),
-      scopes: z.preprocess(itemsOf(' '), SCOPES.optional()),
-      allowed_addresses: z.preprocess(itemsOf(','), ALLOWED_ADDRESSES.optional()),
-      expires_at: z
-        .string()
-        .transform((text) => readTime(text, nowMs, 'future') ?? text)
-        .pipe(expiry(() => nowMs))
-        .optional(),
-    })
-    .refine(({ value, sha256 }) => (value === undefined) !== (sha256 === undefined), {
-      path: ['value, sha256'],
-      message: 'exactly one of the two must be given',
-    });
-}
-
-/** A field of CSV has all items in one text. */
-function itemsOf(separator: string) {
-  return (value: unknown) => (typeof value === 'string' ? value.split(separator).map((item) => item.trim()) : value);
-}
-
-function digestOf({ value, sha256 = '' }: KeyItem): string {
+function digestOf({ value, sha256 = '' }: { value?: string | undefined; sha256?: string | undefined }): string {
   return value === undefined ? sha256 : sha256Hex(value);
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readKeysFile } from '../../src/cli/keys-import.ts';
+import { readImportFile } from '../../src/cli/import-file.ts';
+import { keysLayout } from '../../src/cli/keys-import.ts';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
@@ -7,7 +8,7 @@ const VALUE = 'marked.key-of/somebody+else_9c41==';
 const OTHER_VALUE = 'another.key-of+somebody';
 const DIGEST = sha256Hex(VALUE);
 
-const read = (text: string) => readKeysFile(Buffer.from(text), NOW_MS);
+const read = (text: string) => readImportFile(Buffer.from(text), keysLayout(NOW_MS));
 const faultsOf = (text: string) => read(text).faults.map(({ line, what }) => `${line}: ${what}`);
 
 it('takes values and digests, each with a name and an expiry or without', () => {
@@ -102,7 +103,10 @@ it.each([
 });
 
 it('refuses what is not UTF-8', () => {
-  const { faults } = readKeysFile(Buffer.from('customer,value,name\nacme,12345678,\xfc\n', 'latin1'), NOW_MS);
+  const { faults } = readImportFile(
+    Buffer.from('customer,value,name\nacme,12345678,\xfc\n', 'latin1'),
+    keysLayout(NOW_MS),
+  );
   expect(faults).toEqual([{ line: 1, what: 'the file is not UTF-8 text' }]);
 });
 
