@@ -64,7 +64,7 @@ export function createCredentialChecker({
   jwt,
   clock,
 }: Pick<AdminDependencies, 'token' | 'jwt' | 'clock'>): CredentialChecker {
-  const accepted = acceptedInWords(Boolean(token), jwt !== undefined);
+  const accepted = [token && 'the admin token', jwt && 'a JWT'].filter(Boolean).join(' or ');
   const isAdminToken = token ? matches(token) : () => false;
   const seal = new SessionSeal(token ?? '', clock);
 
@@ -119,21 +119,11 @@ function checkVerdict(verdict: JwtVerdict, mustWrite: boolean): Access {
   return lacksScope(mustWrite ? WRITE_SCOPE : READ_SCOPE, name);
 }
 
-/**
- * Compares digests of fixed length in constant time, so that timing reveals neither the token nor its length.
- */
+/** Compares digests of fixed length in constant time, so that timing reveals neither the token nor its length. */
 function matches(token: string): (presented: string) => boolean {
+  const digest = (text: string) => hash('sha256', text, 'buffer');
   const expected = digest(token);
   return (presented) => timingSafeEqual(digest(presented), expected);
-}
-
-function digest(text: string): Buffer {
-  return hash('sha256', text, 'buffer');
-}
-
-function acceptedInWords(token: boolean, jwt: boolean): string {
-  if (token && jwt) return 'the admin token or a JWT';
-  return token ? 'the admin token' : 'a JWT';
 }
 
 /** Without credentials, the challenge has no error attribute (RFC 6750 §3.1). */

@@ -2,10 +2,10 @@ import type { CheckedRequestOf } from '../admin-api/routes.ts';
 import { newWebhookSecret } from '../notices/webhook-signature.ts';
 import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../store/record-fields.ts';
 import { changesNothing } from './audit.ts';
-import { filteredCustomers } from './customer-filter.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
 import { definedMembers, limitMembers, pageOf, setMembers, suspensionMembers } from './documents.ts';
+import { filteredCustomers } from './filtered-pages.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 

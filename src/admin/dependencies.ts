@@ -1,5 +1,5 @@
 import type { Response } from 'express';
-import type { RecordedChange } from '../admin-api/responses.ts';
+import type { RecordedChange, StatusDocument } from '../admin-api/responses.ts';
 import type { Clock } from '../base/clock.ts';
 import type { AdminConfig, Disclosed, PortalConfig } from '../config/config.ts';
 import type { TestedEndpoint } from '../notices/endpoints.ts';
@@ -10,15 +10,15 @@ import type { PageFiles } from '../pages/build-files.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import type { LeaseState, Usage } from '../quota/hourly-quota.ts';
 import type { Preview } from '../reload/preview.ts';
-import type { ReloadOutcome } from '../reload/reloader.ts';
+import type { LastReload, ReloadOutcome } from '../reload/reloader.ts';
 import type { AnnouncedInstance } from '../store/announced-instances.ts';
 import type { NoticeStore } from '../store/notices.ts';
 import type { NotifySecretStore } from '../store/notify-secrets.ts';
 import type { PortalSessionStore } from '../store/portal-sessions.ts';
 import type { CustomerRecord, TemporaryLimit } from '../store/record-fields.ts';
-import type { AuditStore, KeyUseStore, RecordStore, UsageReader } from '../store/store.ts';
+import type { AuditStore, KeyUseStore, RecordStore, StoreStatus, UsageReader } from '../store/store.ts';
 import type { UsageHistory } from '../store/usage-history.ts';
-import type { GatewayStatus } from './gateway-status.ts';
+import type { SourceOf } from './document-of.ts';
 import type { JwtVerifier } from './jwt.ts';
 
 /** Dependencies of the admin listener, and without the credentials also of the portal listener. */
@@ -79,6 +79,26 @@ export interface AdminDependencies {
   /** Must be cryptographically secure: API keys and secrets are generated from it. */
   randomBytes(size: number): Buffer;
 }
+
+type Status = SourceOf<StatusDocument>;
+
+/** The status of one gateway. Times: wall time in ms. */
+export interface GatewayStatus
+  extends Pick<Status, 'version' | 'uptimeSeconds' | 'instances' | 'notices' | 'customersWithoutPlan' | 'upstreams'> {
+  readonly startedAtMs: number;
+  /** `lastReload`: undefined if no reload was reported since the start. */
+  readonly config: Pick<Status['config'], 'file' | 'hash'> & {
+    readonly loadedAtMs: number;
+    readonly lastReload: LastReload | undefined;
+  };
+  readonly store: StoreStatus;
+  readonly workers: readonly WorkerStatus[];
+}
+
+/** A worker slot and the process that fills it. */
+export type WorkerStatus = Omit<Status['workers'][number], 'startedAt'> & {
+  readonly startedAtMs: number | undefined;
+};
 
 type DetailValue = string | number | boolean | null | readonly string[] | TemporaryLimit;
 export type Details = Readonly<Record<string, DetailValue | undefined>>;

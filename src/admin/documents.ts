@@ -3,10 +3,9 @@ import type { Clock } from '../base/clock.ts';
 import { keyState } from '../keys/key-state.ts';
 import type { EffectiveLimit } from '../quota/effective-limit.ts';
 import { type CustomerRecord, isSuspendedAt, type KeyRecord } from '../store/record-fields.ts';
-import type { Page, RecordStore } from '../store/store.ts';
+import { type Page, type RecordStore, StoreUnavailableError } from '../store/store.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
-import { unlessUnavailable } from './unless-unavailable.ts';
 
 /** `limitProblem` says why there is no limit. */
 export function limitMembers(limit: EffectiveLimit) {
@@ -47,6 +46,16 @@ export function customerUsage(
 /** `lastUsedMs` and `nowMs`: wall times in ms. */
 export function keyMembers(record: KeyRecord, lastUsedMs: number | undefined, nowMs: number) {
   return { ...record, state: keyState(record, nowMs), lastUsedAt: isoTime(lastUsedMs) };
+}
+
+/** Resolves to undefined while the store is unavailable: the rest of a document is still useful. */
+export async function unlessUnavailable<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof StoreUnavailableError) return undefined;
+    throw error;
+  }
 }
 
 /** Adds the names of the customers. Without the store, none: a name is never worth refusing the document. */

@@ -38,11 +38,9 @@ export function keyHandlers(
       const page = await records.listCustomerKeys(customer.id, cursor, limit);
       const keys = oldestFirst(page.items);
       const lastUses = await keyUses.lastUses(keys.map((key) => key.id));
-      const items = keys.map((key, index) => keyMembers(key, lastUses[index], clock.nowMs()));
-      return pageOf(
-        items.map((key) => ({ ...key, customerName: customer.name })),
-        page,
-      );
+      const { name: customerName } = customer;
+      const items = keys.map((key, at) => ({ ...keyMembers(key, lastUses[at], clock.nowMs()), customerName }));
+      return pageOf(items, page);
     },
     async 'POST /admin/v1/customers/:id/keys'({ id, body: { value, sha256, ...details } }, res) {
       const { id: customer } = await requireCustomer(records, id);

@@ -5,7 +5,7 @@
 import type { RecentRefusal } from '../observability/recent-refusals.ts';
 import { HOUR_MS, type UsageHistory } from '../store/usage-history.ts';
 import type { AdminContext } from './dependencies.ts';
-import { unlessUnavailable } from './unless-unavailable.ts';
+import { unlessUnavailable } from './documents.ts';
 
 type Sources = Pick<AdminContext, 'refusals' | 'history'>;
 

@@ -2,12 +2,11 @@ import { STATUS } from '../admin-api/responses.ts';
 import { MAX_LISTED_CHANGES } from '../config/config-changes.ts';
 import type { LastReload } from '../reload/reloader.ts';
 import type { AnnouncedInstance } from '../store/announced-instances.ts';
-import type { AdminDependencies } from './dependencies.ts';
+import type { AdminDependencies, GatewayStatus } from './dependencies.ts';
 import { documentsOf, isoTime } from './document-of.ts';
-import type { GatewayStatus } from './gateway-status.ts';
+import { unlessUnavailable } from './documents.ts';
 import type { Handlers } from './routes.ts';
 import { statusProblems } from './status-problems.ts';
-import { unlessUnavailable } from './unless-unavailable.ts';
 
 const withoutProblems = documentsOf(STATUS.omit({ problems: true }));
 

@@ -8,9 +8,9 @@ import { InvalidCursorError } from '../store/store.ts';
 import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../store/usage-history.ts';
 import { ENCODINGS, lastClosedMs } from '../usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../usage/usage-series.ts';
-import { filteredCustomers, searchOf } from './customer-filter.ts';
 import type { AdminContext } from './dependencies.ts';
 import { customerUsage, definedMembers, pageOf } from './documents.ts';
+import { filteredCustomers, searchOf } from './filtered-pages.ts';
 import { Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
@@ -43,10 +43,8 @@ export function usageHistoryHandlers(context: AdminContext) {
       }
       const page = await filteredCustomers(filter, context)(cursor, limit);
       const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
-      return pageOf(
-        page.items.map((customer, at) => customerUsage(customer, used[at] ?? 0, context)),
-        page,
-      );
+      const items = page.items.map((customer, at) => customerUsage(customer, used[at] ?? 0, context));
+      return pageOf(items, page);
     },
     'GET /admin/v1/usage/near': ({ query }, res) => nearOf({ ...query, wanted: undefined }, res),
     'GET /admin/v1/usage/export': ({ query }, res) => exportUsage(context, inTurn, query, res),

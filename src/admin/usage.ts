@@ -5,11 +5,10 @@ import { type EffectiveLimit, secondsUntilUnits } from '../quota/effective-limit
 import type { Usage } from '../quota/hourly-quota.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
-import { limitMembers, suspensionMembers, withCustomerNames } from './documents.ts';
+import { limitMembers, suspensionMembers, unlessUnavailable, withCustomerNames } from './documents.ts';
 import { latestRefusals, refusalsOf } from './recent-refusals.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
 import type { Handlers } from './routes.ts';
-import { unlessUnavailable } from './unless-unavailable.ts';
 
 /** Keys of a customer that are read at once. */
 const KEYS_AT_ONCE = 1000;
