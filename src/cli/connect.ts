@@ -29,12 +29,9 @@ function tokenOfEnvironment(): string {
 }
 
 async function tokenOfFile(file: string): Promise<string> {
-  let content: string;
-  try {
-    content = await readFile(file, 'utf8');
-  } catch (error) {
+  const content = await readFile(file, 'utf8').catch((error: unknown) => {
     throw new Error(`${file}: the admin token cannot be read: ${systemReason(error)}`);
-  }
+  });
   const token = content.replace(/(?:\r?\n)+$/, '');
   if (token === '') throw new Error(`${file}: there is no admin token in it`);
   return token;

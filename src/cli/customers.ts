@@ -2,6 +2,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import type { CustomerDocument } from '../admin-api/responses.ts';
 import { printable } from '../admin-client/printable.ts';
+import { inNumber } from '../base/in-number.ts';
 import {
   customerArgument,
   type DocumentOptions,
@@ -121,8 +122,7 @@ export function addCustomerCommands(program: Command): void {
       const client = await connect(options);
       await confirm(options, async () => {
         const keys = await client.list('GET /admin/v1/customers/:id/keys', { id: customer });
-        const count = keys.length === 1 ? '1 key' : `${keys.length} keys`;
-        return `Delete customer ${customer} with its usage and its ${count}?`;
+        return `Delete customer ${customer} with its usage and its ${inNumber(keys.length, 'key')}?`;
       });
       await client.call('DELETE /admin/v1/customers/:id', { id: customer });
       await print(`Customer ${customer} is deleted, its keys with it.\n`);

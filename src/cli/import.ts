@@ -58,13 +58,11 @@ interface Importer<Schema extends z.ZodObject, Row extends object> extends Layou
 const MAX_CALLS_IN_FLIGHT = 8;
 
 /** Returns the customer; undefined if it does not exist. */
-export async function findCustomer(client: AdminClient, customer: string): Promise<CustomerDocument | undefined> {
-  try {
-    return await client.call('GET /admin/v1/customers/:id', { id: customer });
-  } catch (error) {
+export function findCustomer(client: AdminClient, customer: string): Promise<CustomerDocument | undefined> {
+  return client.call('GET /admin/v1/customers/:id', { id: customer }).catch((error: unknown) => {
     if (error instanceof AdminRefusal && error.problem.status === 404) return undefined;
     throw error;
-  }
+  });
 }
 
 /** Imports the file and prints a report. Rejects with a line `file:line: what is wrong` for each fault. */
@@ -115,13 +113,11 @@ export async function importFile<Schema extends z.ZodObject, Row extends object>
   if (refused.length > 0) throw faultsIn(file, refused, consequence);
 }
 
-async function readContent(file: string): Promise<Uint8Array> {
+function readContent(file: string): Promise<Uint8Array> {
   if (file === '-') return buffer(process.stdin);
-  try {
-    return await readFile(file);
-  } catch (error) {
+  return readFile(file).catch((error: unknown) => {
     throw new Error(`${file}: cannot be read: ${systemReason(error)}`);
-  }
+  });
 }
 
 /**

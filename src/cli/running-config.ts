@@ -59,7 +59,9 @@ export function addPreviewCommand(program: Command): void {
   documentCommand(program, 'preview', 'show what a configuration file would change and for whom, without applying it')
     .argument('<file>', 'the YAML configuration file')
     .action(async (file, options) => {
-      const body = await contentOf(file);
+      const body = await readFile(file, 'utf8').catch((error: unknown) => {
+        throw new FaultyFileError([`${file}: cannot be read: ${systemReason(error)}`]);
+      });
       const client = await connect(options);
       const result = await client.call('POST /admin/v1/config/preview', { body }).catch((error: unknown) => {
         const lines = error instanceof AdminRefusal ? error.problem.detail.split('\n') : [];
@@ -71,14 +73,6 @@ export function addPreviewCommand(program: Command): void {
       const isRefused = reload === 'restart_required' || reload === 'plan_in_use';
       if (isRefused) throw new FaultyFileError([`${file}: a reload ${RELOADS[reload]}`]);
     });
-}
-
-async function contentOf(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    throw new FaultyFileError([`${file}: cannot be read: ${systemReason(error)}`]);
-  }
 }
 
 /** Returns the sections that are not empty. */
