@@ -12,9 +12,10 @@ const COUNT = z.int().min(0);
 const RECORD_PLAN = z.string().describe("As in the customer's record; possibly a former name of a plan.");
 const USED = COUNT.describe('Includes the units of open leases.');
 const HASH = z.string();
-const CUSTOMER_NAME = TEXT.describe("As in the customer's record; null if it has none, or the record cannot be read.");
 
 export const CUSTOMER_ID = z.string().meta({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$', examples: ['acme'] });
+const CUSTOMER_NAME = TEXT.describe("As in the customer's record; null if it has none, or the record cannot be read.");
+const NAMED_CUSTOMER = { customer: CUSTOMER_ID, customer_name: CUSTOMER_NAME };
 export const TIME = z.iso.datetime({ error: 'must be an ISO 8601 time in UTC, such as 2026-01-31T00:00:00Z' });
 export const RECORD_TIME = TEXT.meta({
   description: 'ISO 8601 in UTC, or null. A value written by another program that is not a time is shown unchanged.',
@@ -123,8 +124,7 @@ export const USAGE = z.object({
 export type UsageDocument = z.output<typeof USAGE>;
 
 const CUSTOMER_USAGE = z.object({
-  customer: CUSTOMER_ID,
-  customer_name: CUSTOMER_NAME,
+  ...NAMED_CUSTOMER,
   plan: RECORD_PLAN,
   current_plan: CURRENT_PLAN,
   suspended: z.boolean(),
@@ -171,8 +171,7 @@ export type UsageTotalsDocument = z.output<typeof USAGE_TOTALS>;
 
 export const NEAR_CUSTOMERS = z.array(
   z.object({
-    customer: CUSTOMER_ID,
-    customer_name: CUSTOMER_NAME,
+    ...NAMED_CUSTOMER,
     plan: RECORD_PLAN,
     limit: z.int().min(1),
     used: USED,
@@ -190,9 +189,7 @@ const REFUSALS_OF_CODE = {
   key_id: TEXT.describe('The key of the most recent one.'),
 };
 
-export const REFUSED_CUSTOMERS = z.array(
-  z.object({ customer: CUSTOMER_ID, customer_name: CUSTOMER_NAME, ...REFUSALS_OF_CODE }),
-);
+export const REFUSED_CUSTOMERS = z.array(z.object({ ...NAMED_CUSTOMER, ...REFUSALS_OF_CODE }));
 export type RefusedCustomerDocument = z.output<typeof REFUSED_CUSTOMERS>[number];
 
 export const EXPLANATION = z.object({
@@ -270,8 +267,7 @@ export const NOTICE_STATES = ['pending', 'dead'] as const;
 export const NOTICE = z.object({
   id: z.string().describe('Sent as `webhook-id`.'),
   type: z.enum(['quota.threshold', 'quota.exceeded', 'key.expiring']),
-  customer: CUSTOMER_ID,
-  customer_name: CUSTOMER_NAME,
+  ...NAMED_CUSTOMER,
   created_at: TIME,
   deliveries: z
     .array(
@@ -441,8 +437,7 @@ export const PREVIEW = z.object({
   closest: z
     .array(
       z.object({
-        customer: CUSTOMER_ID,
-        customer_name: CUSTOMER_NAME,
+        ...NAMED_CUSTOMER,
         plan: z.string(),
         limit_before: EFFECTIVE_LIMIT,
         limit_after: EFFECTIVE_LIMIT,
@@ -458,13 +453,6 @@ export const PREVIEW = z.object({
     }),
 });
 export type PreviewDocument = z.output<typeof PREVIEW>;
-
-const NOTICE_COUNTS = z
-  .object({ pending: COUNT, dead: COUNT.describe('All attempts failed: `tollgate notices list`.') })
-  .nullable()
-  .describe(
-    'Notices of all gateways that are not delivered, as of a few seconds ago. Null: notices are not configured.',
-  );
 
 const STATUS_PROBLEM = z.object({
   what: z.string(),
@@ -508,7 +496,12 @@ export const STATUS = z.object({
   }),
   invalidation: z.object({ connected: z.boolean().describe('Whether changes to keys and customers are pushed.') }),
   instances: z.int().min(1).describe('Instances that reported to the store within the last hour.'),
-  notices: NOTICE_COUNTS,
+  notices: z
+    .object({ pending: COUNT, dead: COUNT.describe('All attempts failed: `tollgate notices list`.') })
+    .nullable()
+    .describe(
+      'Notices of all gateways that are not delivered, as of a few seconds ago. Null: notices are not configured.',
+    ),
   customers_without_plan: z
     .object({ customers: COUNT, plans: z.array(z.string()).describe('The names in their records: the first 10.') })
     .nullable()
