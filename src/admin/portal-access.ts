@@ -43,19 +43,15 @@ export function portalAccessHandlers({
     return { secret, customer, details, reply: { id: session.id, expiresAt } };
   }
 
-  function requirePortal() {
-    return portal ?? refuse();
-  }
-
   return {
     async 'POST /admin/v1/customers/:id/portal-sessions'(request, res) {
-      const { publicUrl } = requirePortal();
+      const { publicUrl } = portal ?? refuse();
       const { secret, customer, details, reply } = await add('code', 'ps_', request);
       await recordChange(res, { action: 'portal_session.create', customer, details });
       return { ...reply, url: `${publicUrl}/portal#code=${secret}` };
     },
     async 'POST /admin/v1/customers/:id/portal-tokens'(request, res) {
-      requirePortal();
+      if (portal === undefined) refuse();
       const { secret, customer, details, reply } = await add('token', 'pt_', request);
       await recordChange(res, { action: 'portal_token.create', customer, details });
       return { ...reply, token: secret };
