@@ -6,15 +6,15 @@
  * the links.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { editorSchema } from '../src/config/json-schema.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { ConfigError } from '../src/config/problems.ts';
-import { configReference } from '../src/config/reference.ts';
 import { METRICS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
 import { PROBLEMS } from '../src/problems/table.ts';
 import { adminSections } from './admin-openapi.ts';
 import { BOUNDARIES, boundaryFaults, circleFaults } from './boundaries.ts';
 import { chartValues } from './chart-values.ts';
+import { configReference } from './config-reference.ts';
+import { editorSchema } from './editor-schema.ts';
 import { evidenceRows, guaranteeFaults, guaranteeRows, readEvidence } from './guarantees.ts';
 import { linkFaults } from './links.ts';
 import { portalSections } from './portal-openapi.ts';

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
+import { configReference } from '../../scripts/config-reference.ts';
 import { configChanges } from '../../src/config/config-changes.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { configReference } from '../../src/config/reference.ts';
 import { takesEffect } from '../../src/config/reloadable-settings.ts';
 import { load, MINIMAL, withFolder } from './support.ts';
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { configReference } from '../../src/config/reference.ts';
+import { configReference } from '../../scripts/config-reference.ts';
 import { load, MINIMAL, withFolder } from './support.ts';
 
 /** A value that nobody may see. */

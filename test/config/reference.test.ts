@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
-import { configReference } from '../../src/config/reference.ts';
+import { configReference } from '../../scripts/config-reference.ts';
 
 test('every key has a type and a sentence that describes it', () => {
   for (const row of configReference()) {

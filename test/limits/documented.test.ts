@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
-import { configReference } from '../../src/config/reference.ts';
+import { configReference } from '../../scripts/config-reference.ts';
 import { METRICS } from '../../src/observability/metric-definitions.ts';
 import { PROBLEMS } from '../../src/problems/table.ts';
 
