@@ -4,7 +4,15 @@
  */
 import type { Clock, Scheduler } from '../base/clock.ts';
 import { Periodic } from '../base/periodic.ts';
-import { HOUR_MS, noTotals, type Total, type UsageHistory, unlessClosed } from '../store/usage-history.ts';
+import {
+  HOUR_MS,
+  noTotals,
+  type PlanHour,
+  TOTALS,
+  type Total,
+  type UsageHistory,
+  unlessClosed,
+} from '../store/usage-history.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;
 /** Different counts, and customers near their limits, that are kept between two writes. Further ones are dropped. */
@@ -19,20 +27,17 @@ interface HistoryCollectorOptions {
   readonly scheduler: Pick<Scheduler, 'after'>;
 }
 
-/** What was counted in one hour of the store's time. */
-interface CollectedHour {
-  readonly hourMs: number;
-  /** By customer, then by problem code. */
-  readonly refusals: Map<string, Map<string, number>>;
-  readonly totals: Map<string, Record<Total, number>>;
-}
-
 export class HistoryCollector {
   readonly #options: HistoryCollectorOptions;
-  /** Oldest first. More than one only around the turn of an hour, or while the store is away. */
-  #hours: CollectedHour[] = [];
-  #refusals = 0;
+  /** By hour of the store's time, problem code and customer. */
+  #refusals = new Map<
+    string,
+    { readonly customer: string; readonly hourMs: number; readonly code: string; count: number }
+  >();
   #dropped = 0;
+  #totals: PlanHour[] = [];
+  /** Of {@link #totals}, the last of each plan. */
+  #lastTotals = new Map<string, PlanHour & { readonly counts: Record<Total, number> }>();
   /** Percent of the limit, by customer. */
   #near = new Map<string, number>();
   /** The store's time minus this process's; learnt at each write. */
@@ -50,27 +55,24 @@ export class HistoryCollector {
 
   /** Counts a refusal. `customer` is undefined for a request without a valid key. */
   refused(customer: string | undefined, plan: string, code: string): void {
-    const hour = this.#hour();
-    totalsOf(hour, plan).refused++;
+    this.#totalsOf(plan).refused++;
     if (customer === undefined) return;
-    const codes = hour.refusals.get(customer) ?? new Map<string, number>();
-    const count = codes.get(code) ?? 0;
-    if (count === 0 && ++this.#refusals > MAX_ENTRIES) {
-      this.#refusals--;
-      this.#dropped++;
-      return;
-    }
-    hour.refusals.set(customer, codes.set(code, count + 1));
+    const hourMs = this.#hourMs();
+    const id = `${hourMs} ${code} ${customer}`;
+    const known = this.#refusals.get(id);
+    if (known !== undefined) known.count++;
+    else if (this.#refusals.size < MAX_ENTRIES) this.#refusals.set(id, { customer, hourMs, code, count: 1 });
+    else this.#dropped++;
   }
 
   /** Counts a request that was sent to an upstream. */
   sent(plan: string): void {
-    totalsOf(this.#hour(), plan).requests++;
+    this.#totalsOf(plan).requests++;
   }
 
   /** Counts a request for which the upstream gave no complete response, or a response of status 500 or above. */
   upstreamFailed(plan: string): void {
-    totalsOf(this.#hour(), plan).upstream_errors++;
+    this.#totalsOf(plan).upstream_errors++;
   }
 
   /** Notes that a customer is near its limit. */
@@ -84,13 +86,18 @@ export class HistoryCollector {
     await this.#write();
   }
 
-  #hour(): CollectedHour {
-    const nowMs = this.#options.clock.nowMs() + this.#offsetMs;
-    const current = this.#hours.at(-1);
-    if (current !== undefined && nowMs >= current.hourMs && nowMs < current.hourMs + HOUR_MS) return current;
-    const hour = { hourMs: Math.floor(nowMs / HOUR_MS) * HOUR_MS, refusals: new Map(), totals: new Map() };
-    this.#hours.push(hour);
-    return hour;
+  #hourMs(): number {
+    return Math.floor((this.#options.clock.nowMs() + this.#offsetMs) / HOUR_MS) * HOUR_MS;
+  }
+
+  #totalsOf(plan: string): Record<Total, number> {
+    const startMs = this.#hourMs();
+    const last = this.#lastTotals.get(plan);
+    if (last?.startMs === startMs) return last.counts;
+    const totals = { startMs, plan, counts: noTotals() };
+    this.#totals.push(totals);
+    this.#lastTotals.set(plan, totals);
+    return totals.counts;
   }
 
   /** Never rejects. A write of which the outcome is unknown is not repeated: it could count twice. */
@@ -105,41 +112,23 @@ export class HistoryCollector {
     } catch {
       return;
     }
-    const [hours, near, droppedRefusals] = [this.#hours, this.#near, this.#dropped];
-    [this.#hours, this.#near, this.#refusals, this.#dropped] = [[], new Map(), 0, 0];
+    const [refusals, totals, near, droppedRefusals] = [this.#refusals, this.#totals, this.#near, this.#dropped];
+    [this.#refusals, this.#totals, this.#near, this.#dropped] = [new Map(), [], new Map(), 0];
+    this.#lastTotals.clear();
     if (droppedRefusals > 0) dropped(droppedRefusals);
-    if (hours.length + near.size === 0) return;
-    const refusals = hours.flatMap(({ hourMs, refusals }) =>
-      [...refusals].flatMap(([customer, codes]) =>
-        [...codes].map(([code, count]) => ({
-          customer,
-          hourMs: unlessClosed(hourMs / HOUR_MS, storeMs) * HOUR_MS,
-          code,
-          count,
-        })),
-      ),
-    );
-    const totals = hours.flatMap(({ hourMs, totals }) =>
-      [...totals].flatMap(([plan, counts]) =>
-        Object.entries(counts).map(([what, count]) => ({ plan, hourMs, what: what as Total, count })),
-      ),
+    if (totals.length + near.size === 0) return;
+    const counted = totals.flatMap(({ startMs, plan, counts }) =>
+      TOTALS.map((what) => ({ plan, hourMs: startMs, what, count: counts[what] })).filter(({ count }) => count > 0),
     );
     const collected = {
-      refusals,
-      totals: totals.filter(({ count }) => count > 0),
+      refusals: Array.from(refusals.values(), ({ hourMs, ...refusal }) => {
+        return { ...refusal, hourMs: unlessClosed(hourMs / HOUR_MS, storeMs) * HOUR_MS };
+      }),
+      totals: counted,
       atMs: storeMs,
       near: Array.from(near, ([customer, percent]) => ({ customer, percent })),
     };
     // The store's metrics count the failure.
     await history.add(collected).catch(() => undefined);
   }
-}
-
-function totalsOf({ totals }: CollectedHour, plan: string): Record<Total, number> {
-  let counts = totals.get(plan);
-  if (counts === undefined) {
-    counts = noTotals();
-    totals.set(plan, counts);
-  }
-  return counts;
 }
