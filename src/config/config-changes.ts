@@ -27,22 +27,15 @@ export const MAX_LISTED_CHANGES = 100;
  * Values that may differ although the disclosed ones are equal, by the key under which a change is reported. Includes
  * whole sections whose secrets only a restart can change.
  */
-function hiddenValues({
-  admin,
-  upstream,
-  identity,
-  notices,
-  store,
-  tracing,
-}: Config): Readonly<Record<string, unknown>> {
+function hiddenValues(config: Config): Readonly<Record<string, unknown>> {
   return {
-    'admin.token': admin?.token,
-    'upstream.tls': upstream.tls,
-    'upstream.authorization': upstream.authorization,
-    'identity.assertion.signing_key_file': identity.assertion?.signingKeys,
-    'notices.endpoints': notices?.endpoints,
-    'tracing.headers_file': tracing?.exportHeaders,
-    store,
+    'admin.token': config.admin?.token,
+    'upstream.tls': config.upstream.tls,
+    'upstream.authorization': config.upstream.authorization,
+    'identity.assertion.signing_key_file': config.identity.assertion?.signingKeys,
+    'notices.endpoints': config.notices?.endpoints,
+    'tracing.headers_file': config.tracing?.exportHeaders,
+    store: config.store,
   };
 }
 

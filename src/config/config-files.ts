@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import type { NamedFile } from './config-source.ts';
+import type { NamedFile } from './config.ts';
 import { ConfigError, systemReason, UnreadableFileError } from './problems.ts';
 
 /** Exceeds the bundle of all well-known CA certificates (about 0.3 MiB), the largest file worth naming. */

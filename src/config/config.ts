@@ -2,16 +2,13 @@
  * The effective configuration as the rest of the gateway sees it: checked, complete and deeply frozen. Most of it is named
  * and described once, in schema.ts; here is what is derived from that, read from named files, or left out.
  */
-import type { ConfigSource } from './config-source.ts';
 import type { FileValues } from './schema.ts';
 
-type Section<Name extends keyof FileValues> = NonNullable<FileValues[Name]>;
+export type Section<Name extends keyof FileValues> = NonNullable<FileValues[Name]>;
 
-export interface Config
-  extends Pick<
-    FileValues,
-    'listen' | 'ops' | 'workers' | 'documentationUrl' | 'overrides' | 'auth' | 'limits' | 'shutdown' | 'logging'
-  > {
+export type Config = Omit<FileValues, keyof DerivedValues> & DerivedValues;
+
+interface DerivedValues {
   /** The file name as given to the loader. */
   readonly file: string;
   readonly source: ConfigSource;
@@ -37,27 +34,39 @@ export interface Config
   /** What the file sets, as written there, without secrets. */
   readonly disclosedFile: Disclosed;
   /** Absent: no admin API. */
-  readonly admin?: AdminConfig;
-  /** Absent: no portal. `publicUrl`: as the URL standard writes an origin. */
-  readonly portal?: PortalConfig;
+  readonly admin?: AdminConfig | undefined;
+  /** Absent: no portal. */
+  readonly portal?: PortalConfig | undefined;
   readonly store: StoreConfig;
   readonly upstream: UpstreamConfig;
   /** GET includes HEAD. */
   readonly routes: readonly (Section<'routes'>[number] & { readonly maxBodyBytes: number })[];
-  /** Alias prefixes, each with the route prefix that it replaces. */
-  readonly aliases: Section<'aliases'>;
   /** Canonical path where a client reads its own quota; absent: not offered. */
-  readonly usagePath?: string;
+  readonly usagePath?: string | undefined;
   /** How long the usage history is kept; absent: there is none. */
-  readonly usage?: Section<'usage'>;
+  readonly usage?: Section<'usage'> | undefined;
   /** Absent: no notices. */
-  readonly notices?: NoticesConfig;
+  readonly notices?: NoticesConfig | undefined;
   /** Absent: no traces. */
-  readonly tracing?: TracingConfig;
-  readonly plans: Section<'plans'>;
+  readonly tracing?: TracingConfig | undefined;
   /** Former plan names, each with the current name of its plan. */
   readonly formerPlans: ReadonlyMap<string, string>;
   readonly identity: IdentityConfig;
+}
+
+/** The files that a configuration was read from; the environment is not included. */
+export interface ConfigSource {
+  readonly namedFiles: readonly NamedFile[];
+  /** Changes with the content of the config file and of each named file. Never expose it: it hashes secrets. */
+  readonly digest: string;
+}
+
+/** A file that the configuration names with a `…_file` setting. */
+export interface NamedFile {
+  /** As in the config reference: `admin.token_file`. */
+  readonly setting: string;
+  /** Absolute path. */
+  readonly file: string;
 }
 
 /** A value of the config file, as JSON. */
@@ -72,6 +81,7 @@ export type Disclosed =
 /** `token`: never empty; absent: no token is accepted. `allowedHosts`: in lower case. */
 export type AdminConfig = Omit<Section<'admin'>, 'tokenFile'>;
 
+/** `publicUrl`: as the URL standard writes an origin. */
 export type PortalConfig = Section<'portal'>;
 
 export type AdminJwtConfig = NonNullable<AdminConfig['jwt']>;
@@ -83,7 +93,7 @@ interface ClientTls {
   readonly key?: string;
 }
 
-export interface StoreConfig extends Omit<Section<'store'>, 'url' | 'urlFile' | 'tls' | 'sentinel'> {
+interface StoreConfig extends Omit<Section<'store'>, 'url' | 'urlFile' | 'tls' | 'sentinel'> {
   /** In the form that src/store/store-address.ts parses; a file's path is absolute. Secret: may contain a password. */
   readonly url: string;
   /** Only with TLS. */
@@ -92,7 +102,7 @@ export interface StoreConfig extends Omit<Section<'store'>, 'url' | 'urlFile' | 
   readonly sentinel?: { readonly username?: string; readonly password?: string };
 }
 
-export interface UpstreamConfig extends Omit<Section<'upstream'>, 'urls' | 'authorizationFile' | 'tls'> {
+interface UpstreamConfig extends Omit<Section<'upstream'>, 'urls' | 'authorizationFile' | 'tls'> {
   /** Distinct. Each is an origin (default port omitted) and a base path, without "/" at the end. */
   readonly urls: readonly [string, ...string[]];
   /** At most `maxConnections`. */
@@ -105,7 +115,7 @@ export interface TracingConfig extends Omit<Section<'tracing'>, 'headersFile'> {
   readonly exportHeaders: Readonly<Record<string, string>>;
 }
 
-export interface IdentityConfig extends Omit<Section<'identity'>, 'assertion'> {
+interface IdentityConfig extends Omit<Section<'identity'>, 'assertion'> {
   /** Absent: the backend gets no assertion. */
   readonly assertion?: AssertionConfig;
 }

@@ -2,10 +2,9 @@ import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { readSigningKeyFile } from '../identity/signing-key-file.ts';
 import { parseStoreUrl } from '../store/store-address.ts';
-import type { AdminConfig, Config, IdentityConfig, NoticesConfig, StoreConfig, UpstreamConfig } from './config.ts';
+import type { AdminConfig, Config, ConfigSource, NoticesConfig, Section, TracingConfig } from './config.ts';
 import { disclosedFile } from './config-changes.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
-import type { ConfigSource } from './config-source.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
@@ -63,6 +62,7 @@ export async function parseConfig(
   const problems = [...document.problems, ...checked.problems, ...secretProblems, ...crossProblems];
   if (!checked.values || problems.length > 0) throw ConfigError.of(file, located(problems), source);
   const { values } = checked;
+  const effective = effectiveValues(values, secrets, folder);
   const shown = { disclosed: disclose(values), expressions: document.expressions };
   return deepFreeze({
     file,
@@ -71,7 +71,8 @@ export async function parseConfig(
     limitOrigins: limitOrigins(file, document, values),
     ...shown,
     disclosedFile: disclosedFile(shown, root),
-    ...assemble(folder, values, secrets),
+    hash: hashOf(effective),
+    ...effective,
   });
 }
 
@@ -96,56 +97,35 @@ function limitOrigins(file: string, document: ConfigDocument, values: FileValues
   return { plans, overrides: originsOf('overrides') };
 }
 
-/** Members that `assemble` does not set; they are not part of the hash. */
-type UnhashedMembers = 'file' | 'source' | 'warnings' | 'expressions' | 'limitOrigins' | 'disclosed' | 'disclosedFile';
-
-function assemble(folder: string, values: FileValues, secrets: Secrets): Omit<Config, UnhashedMembers> {
-  const {
-    admin,
-    aliases: _,
-    identity,
-    listen,
-    notices,
-    portal,
-    store,
-    tracing,
-    upstream,
-    usage,
-    usagePath,
-    ...unchanged
-  } = values;
-  const effective: Omit<Config, UnhashedMembers | 'hash'> = {
-    ...unchanged,
+/** Returns the values that the hash is made of. */
+function effectiveValues(values: FileValues, secrets: Secrets, folder: string) {
+  const { admin, identity, listen, notices, plans, portal, store, tracing, upstream, usage, usagePath } = values;
+  return {
+    ...values,
     listen: {
       ...listen,
       ...(listen.tls && {
         tls: { certFile: resolve(folder, listen.tls.certFile), keyFile: resolve(folder, listen.tls.keyFile) },
       }),
     },
-    ...(admin && { admin: adminConfig(admin, secrets) }),
-    ...(portal && { portal: { ...portal, publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl } }),
+    admin: admin && adminConfig(admin, secrets),
+    portal: portal && { ...portal, publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl },
     store: storeConfig(store, secrets, folder),
     upstream: upstreamConfig(upstream, secrets),
-    routes: values.routes.map(({ path, methods, maxBodyBytes = values.limits.bodyBytes, scope }) => ({
-      path,
+    routes: values.routes.map(({ methods, maxBodyBytes = values.limits.bodyBytes, ...route }) => ({
+      ...route,
       methods: [...new Set(methods.includes('GET') ? ['GET', 'HEAD', ...methods] : methods)],
       maxBodyBytes,
-      ...(scope !== undefined && { scope }),
     })),
     aliases: aliasesOf(values),
-    ...(usagePath !== null && { usagePath }),
-    ...(usage && { usage }),
-    ...(notices && { notices: noticesConfig(notices, secrets) }),
-    ...(tracing && { tracing: tracingConfig(tracing, secrets) }),
-    formerPlans: new Map(
-      [...values.plans].flatMap(([name, { formerly = [] }]) => formerly.map((former) => [former, name] as const)),
-    ),
+    usagePath: usagePath ?? undefined,
+    usage: usage ?? undefined,
+    notices: notices && noticesConfig(notices, secrets),
+    tracing: tracing && tracingConfig(tracing, secrets),
+    formerPlans: new Map([...plans].flatMap(([name, { formerly = [] }]) => formerly.map((former) => [former, name]))),
     identity: identityConfig(identity, secrets),
   };
-  return { hash: hashOf(effective), ...effective };
 }
-
-type Section<Name extends keyof FileValues> = NonNullable<FileValues[Name]>;
 
 function adminConfig({ tokenFile: _, token: __, ...admin }: Section<'admin'>, secrets: Secrets): AdminConfig {
   const token = secretText(secrets['admin.token']);
@@ -153,7 +133,7 @@ function adminConfig({ tokenFile: _, token: __, ...admin }: Section<'admin'>, se
   return { ...admin, allowedHosts, ...(token !== undefined && { token }) };
 }
 
-function upstreamConfig(section: Section<'upstream'>, secrets: Secrets): UpstreamConfig {
+function upstreamConfig(section: Section<'upstream'>, secrets: Secrets): Config['upstream'] {
   const { authorization: _, authorizationFile: __, tls, ...upstream } = section;
   const [first, ...others] = upstream.urls.flatMap((text) => parseUpstreamUrl(text) ?? []);
   if (first === undefined) throw new Error('the upstream URLs were not checked');
@@ -167,7 +147,7 @@ function upstreamConfig(section: Section<'upstream'>, secrets: Secrets): Upstrea
   };
 }
 
-function identityConfig({ headers, assertion }: Section<'identity'>, secrets: Secrets): IdentityConfig {
+function identityConfig({ headers, assertion }: Section<'identity'>, secrets: Secrets): Config['identity'] {
   if (!assertion) return { headers };
   const signing = readSigningKeyFile(secretText(secrets['identity.assertion.signing_key']) ?? '');
   if (signing.kind === 'invalid') throw new Error('the signing keys were not checked');
@@ -187,16 +167,13 @@ function noticesConfig(notices: Section<'notices'>, { noticeEndpoints }: Secrets
   };
 }
 
-function tracingConfig(
-  { headersFile: _, ...tracing }: Section<'tracing'>,
-  secrets: Secrets,
-): NonNullable<Config['tracing']> {
+function tracingConfig({ headersFile: _, ...tracing }: Section<'tracing'>, secrets: Secrets): TracingConfig {
   const lines = parseHeaderLines(secretText(secrets['tracing.headers']) ?? '');
   if (lines === undefined) throw new Error('the headers for the collector were not checked');
   return { ...tracing, exportHeaders: Object.fromEntries(lines) };
 }
 
-function storeConfig(section: Section<'store'>, secrets: Secrets, folder: string): StoreConfig {
+function storeConfig(section: Section<'store'>, secrets: Secrets, folder: string): Config['store'] {
   const { url: _, urlFile: __, tls, sentinel, ...store } = section;
   const given = secretText(secrets['store.url']) ?? '';
   const address = parseStoreUrl(given);
@@ -211,7 +188,7 @@ function storeConfig(section: Section<'store'>, secrets: Secrets, folder: string
   };
 }
 
-function clientTls(section: 'store' | 'upstream', secrets: Secrets): NonNullable<UpstreamConfig['tls']> {
+function clientTls(section: 'store' | 'upstream', secrets: Secrets): NonNullable<Config['upstream']['tls']> {
   const ca = secretText(secrets[`${section}.tls.ca`]);
   const cert = secretText(secrets[`${section}.tls.cert`]);
   const key = secretText(secrets[`${section}.tls.key`]);
@@ -227,18 +204,10 @@ function aliasesOf({ aliases, routes }: FileValues): Config['aliases'] {
 }
 
 /** Names of members that hold secrets, at any depth. */
-const SECRET_MEMBERS: ReadonlySet<string> = new Set([
-  'token',
-  'authorization',
-  'password',
-  'key',
-  'signingKeys',
-  'secrets',
-  'exportHeaders',
-]);
+const SECRET_MEMBERS = /^(token|authorization|password|key|signingKeys|secrets|exportHeaders)$/;
 
 function withoutSecrets(key: string, value: unknown): unknown {
-  if (SECRET_MEMBERS.has(key)) return 'set';
+  if (SECRET_MEMBERS.test(key)) return 'set';
   if (key === 'url' && typeof value === 'string') return withoutUserInfo(value);
   return value instanceof Map ? [...value].sort() : value;
 }

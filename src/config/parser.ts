@@ -6,9 +6,8 @@
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { Config } from './config.ts';
+import type { Config, ConfigSource } from './config.ts';
 import type { ConfigChange, DisclosedConfig } from './config-changes.ts';
-import type { ConfigSource } from './config-source.ts';
 import type { Environment } from './environment.ts';
 import { deepFreeze } from './freeze.ts';
 import { parseConfig } from './load.ts';

@@ -1,4 +1,4 @@
-import type { ConfigSource } from './config-source.ts';
+import type { ConfigSource } from './config.ts';
 
 /** A location in the configuration: mapping keys and list indexes, from the root. */
 export type Path = readonly (string | number)[];

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
+import type { NamedFile } from './config.ts';
 import { readNamedFile } from './config-files.ts';
-import type { NamedFile } from './config-source.ts';
 import { HIDDEN } from './disclose.ts';
 import type { ConfigDocument } from './document.ts';
 import type { PreviewScope } from './preview-scope.ts';
