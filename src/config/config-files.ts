@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
+import { buffer } from 'node:stream/consumers';
 import type { NamedFile } from './config.ts';
 import { ConfigError, systemReason, UnreadableFileError } from './problems.ts';
 
@@ -35,15 +36,10 @@ export async function readNamedFile(file: string): Promise<Buffer> {
 
 /** Does not rely on the size that the system reports: it is 0 for files under /proc, and a file may grow meanwhile. */
 async function readAtMost(handle: FileHandle, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  while (true) {
-    const { bytesRead, buffer } = await handle.read(Buffer.allocUnsafe(64 * 1024));
-    if (bytesRead === 0) return Buffer.concat(chunks);
-    size += bytesRead;
-    if (size > maxBytes) throw new UnreadableFileError(`it is larger than ${maxBytes / 1024} KiB`);
-    chunks.push(buffer.subarray(0, bytesRead));
-  }
+  // `end` is inclusive: one byte more is read than is allowed.
+  const content = await buffer(handle.createReadStream({ end: maxBytes }));
+  if (content.length > maxBytes) throw new UnreadableFileError(`it is larger than ${maxBytes / 1024} KiB`);
+  return content;
 }
 
 /** Hashes the config file and its named files. `named`: content of each named file, undefined if unreadable. */

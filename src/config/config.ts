@@ -54,6 +54,9 @@ interface DerivedValues {
   readonly identity: IdentityConfig;
 }
 
+/** The sections of listeners. */
+export type ListenerName = 'listen' | 'ops' | 'admin' | 'portal';
+
 /** The files that a configuration was read from; the environment is not included. */
 export interface ConfigSource {
   readonly namedFiles: readonly NamedFile[];

@@ -1,5 +1,5 @@
 /** Environment variables, and their substitution in the config file. */
-import type { Config } from './config.ts';
+import type { Config, ListenerName } from './config.ts';
 import { pathKey } from './problems.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -54,9 +54,6 @@ export function variablesIn(source: string): string[] {
 }
 
 /** Returns the environment variable that sets a listener's port, if the file has the port as `${NAME}`. */
-export function portVariable(
-  { expressions }: Config,
-  section: 'listen' | 'ops' | 'admin' | 'portal',
-): string | undefined {
+export function portVariable({ expressions }: Config, section: ListenerName): string | undefined {
   return /^\$\{(\w+)/.exec(expressions.get(pathKey([section, 'port'])) ?? '')?.[1];
 }

@@ -8,21 +8,15 @@ const MAX_PLACES = 60;
 const MAX_PLACES_PER_HOST = 20;
 
 export class CustomerPlaces {
-  readonly #takenByHost = new Map<string, number>();
-  #taken = 0;
+  /** The host of each delivery in progress. */
+  readonly #hosts: string[] = [];
 
   /** Takes a place for a delivery to a URL. Returns a function that frees it; undefined if no place is free. */
   take(url: string): (() => void) | undefined {
     const host = hostOf(new URL(url));
-    const taken = this.#takenByHost.get(host) ?? 0;
-    if (this.#taken >= MAX_PLACES || taken >= MAX_PLACES_PER_HOST) return undefined;
-    this.#taken += 1;
-    this.#takenByHost.set(host, taken + 1);
-    return () => {
-      this.#taken -= 1;
-      const left = (this.#takenByHost.get(host) ?? 1) - 1;
-      if (left > 0) this.#takenByHost.set(host, left);
-      else this.#takenByHost.delete(host);
-    };
+    const ofHost = this.#hosts.filter((each) => each === host).length;
+    if (this.#hosts.length >= MAX_PLACES || ofHost >= MAX_PLACES_PER_HOST) return undefined;
+    this.#hosts.push(host);
+    return () => void this.#hosts.splice(this.#hosts.indexOf(host), 1);
   }
 }

@@ -98,7 +98,8 @@ export function createDeliver(options: DeliverOptions): Deliver {
     request.end(body);
     try {
       const response = await responseTo(request);
-      await discard(response);
+      // Once the status has arrived, failures to read the rest do not matter.
+      await finished(response.resume()).catch(() => undefined);
       return response;
     } finally {
       request.destroy();
@@ -168,12 +169,6 @@ function boundReceived(request: ClientRequest): void {
       if (bytes > MAX_RECEIVED_BYTES) tooMuch(`more than ${MAX_RECEIVED_BYTES} bytes`);
     });
   });
-}
-
-/** Reads a response to its end. */
-async function discard(response: IncomingMessage): Promise<void> {
-  // Once the status has arrived, nothing else matters.
-  await finished(response.resume()).catch(() => undefined);
 }
 
 function outcomeOf({ statusCode = 0, headers }: IncomingMessage, nowMs: number): DeliveryOutcome {

@@ -11,7 +11,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { AddressBlocks } from '../base/address-block.ts';
 import { type Clock, systemScheduler } from '../base/clock.ts';
 import { StoreBoundedClock } from '../base/store-bounded-clock.ts';
-import type { Config } from '../config/config.ts';
+import type { Config, ListenerName } from '../config/config.ts';
 import { portVariable } from '../config/environment.ts';
 import { createChallenges } from '../edge/credentials.ts';
 import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';
@@ -265,7 +265,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
 /** Binds a listener, and registers its close with `opened`. Resolves and rejects like {@link listen}. */
 export async function openListener(
   server: Server | TlsServer,
-  name: 'listen' | 'ops' | 'admin' | 'portal',
+  name: ListenerName,
   config: Config,
   opened: AsyncDisposableStack,
 ): Promise<string> {

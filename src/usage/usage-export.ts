@@ -35,8 +35,9 @@ function stripeIdOf(customer: string, hour: CustomerHour): string {
   return id.length <= MAX_STRIPE_ID ? id : idOf(createHash('sha256').update(customer).digest('hex'), hour);
 }
 
-function refusedIn({ refused }: CustomerHour): number {
-  return Object.values(refused).reduce((sum, count) => sum + count, 0);
+function rowOf(customer: string, hour: CustomerHour) {
+  const refused = Object.values(hour.refused).reduce((sum, count) => sum + count, 0);
+  return { id: idOf(customer, hour), customer, start: isoTime(hour.startMs), requests: hour.requests, refused };
 }
 
 const JSON_LINES = 'application/x-ndjson; charset=utf-8';
@@ -46,34 +47,28 @@ export const ENCODINGS: Readonly<Record<ExportFormat, Encoding>> = {
   csv: {
     contentType: 'text/csv; charset=utf-8; header=present',
     header: 'id,customer,start,requests,refused\n',
-    line: (customer, hour) =>
-      `${idOf(customer, hour)},${customer},${isoTime(hour.startMs)},${hour.requests},${refusedIn(hour)}\n`,
+    line: (customer, hour) => `${Object.values(rowOf(customer, hour)).join(',')}\n`,
   },
   jsonl: {
     contentType: JSON_LINES,
-    line: (customer, hour) =>
-      jsonLine({
-        id: idOf(customer, hour),
-        customer,
-        start: isoTime(hour.startMs),
-        requests: hour.requests,
-        refused: refusedIn(hour),
-      }),
+    line: (customer, hour) => jsonLine(rowOf(customer, hour)),
   },
   // CloudEvents 1.0, JSON format, one event per line.
   cloudevents: {
     contentType: JSON_LINES,
-    line: (customer, hour) =>
-      jsonLine({
+    line: (customer, hour) => {
+      const { id, start, requests, refused } = rowOf(customer, hour);
+      return jsonLine({
         specversion: '1.0',
-        id: idOf(customer, hour),
+        id,
         source: 'tollgate',
         type: 'tollgate.usage.hour',
         subject: customer,
-        time: isoTime(hour.startMs),
+        time: start,
         datacontenttype: 'application/json',
-        data: { requests: hour.requests, refused: refusedIn(hour) },
-      }),
+        data: { requests, refused },
+      });
+    },
   },
   // The parameters of Stripe's "create a meter event". Values are strings there.
   stripe: {

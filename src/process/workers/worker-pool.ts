@@ -30,20 +30,16 @@ const MAX_RESTART_DELAY_MS = 30_000;
 /** The exit of a worker that ran this long is no failure to start: the next restart delay is the minimum. */
 const STEADY_MS = 60_000;
 
-class Slot {
+interface Slot {
   readonly id: number;
-  /** Undefined while a restart is due. */
-  worker: WorkerProcess | undefined;
+  /** Absent while a restart is due. */
+  worker?: WorkerProcess | undefined;
   /** Whether any worker of this slot was ever ready. */
-  wasReady = false;
-  restarts = 0;
+  wasReady: boolean;
+  restarts: number;
   /** The delay before the last restart. */
-  delayMs: number | undefined;
-  restart: Scheduled | undefined;
-
-  constructor(id: number) {
-    this.id = id;
-  }
+  delayMs?: number;
+  restart?: Scheduled;
 }
 
 interface WorkerPoolOptions {
@@ -68,7 +64,7 @@ export class WorkerPool {
   constructor(options: WorkerPoolOptions) {
     this.#options = options;
     this.#config = workerConfig(options.config);
-    this.#slots = Array.from({ length: options.size }, (_, index) => new Slot(index + 1));
+    this.#slots = Array.from({ length: options.size }, (_, index) => ({ id: index + 1, wasReady: false, restarts: 0 }));
   }
 
   /**

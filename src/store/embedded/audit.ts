@@ -17,16 +17,18 @@ export function embeddedAudit({ database, sql, run, transact }: EmbeddedContext)
         const { lastInsertRowid } = insert.run({ before: null, ...auditFields(entry) });
         sql.run`DELETE FROM audit WHERE id <= ${Number(lastInsertRowid) - AUDIT_ENTRIES}`;
         // At most 100 at a time: each append deletes more old entries than it adds.
-        const oldest = new Date(Date.parse(entry.at) - AUDIT_RETENTION_MS).toISOString();
+        const oldest = isoTime(Date.parse(entry.at) - AUDIT_RETENTION_MS);
         sql.run`DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT 100) AND at < ${oldest}`;
       }),
 
     list: async (cursor, limit, { fromMs, toMs } = {}) => {
       const below = cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(idBefore(cursor));
       if (!Number.isSafeInteger(below)) throw new InvalidCursorError();
+      // Without a bound, the texts that sort before and after every timestamp.
+      const [from, to] = [fromMs === undefined ? '' : isoTime(fromMs), toMs === undefined ? '~' : isoTime(toMs)];
       return run('read_audit', () => {
         const rows = sql.all<AuditRow>`
-          SELECT * FROM audit WHERE id < ${below} AND at >= ${timeOf(fromMs, EARLIEST)} AND at < ${timeOf(toMs, LATEST)}
+          SELECT * FROM audit WHERE id < ${below} AND at >= ${from} AND at < ${to}
           ORDER BY id DESC LIMIT ${limit + 1}`;
         return pageOf(rows, limit, listedEntryFrom);
       });
@@ -34,13 +36,7 @@ export function embeddedAudit({ database, sql, run, transact }: EmbeddedContext)
   };
 }
 
-/** The texts that sort before and after every timestamp. */
-const EARLIEST = '';
-const LATEST = '~';
-
-function timeOf(ms: number | undefined, unbounded: string): string {
-  return ms === undefined ? unbounded : new Date(ms).toISOString();
-}
+const isoTime = (ms: number) => new Date(ms).toISOString();
 
 function listedEntryFrom(row: AuditRow): (AuditEntry & { readonly id: string }) | undefined {
   const entry = auditEntryFrom(row);

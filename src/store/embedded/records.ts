@@ -20,7 +20,7 @@ import {
 import type { RecordStore, StoreOp } from '../store.ts';
 import { reset } from '../window-arithmetic.ts';
 import { cursorAfter, idBefore, pageOf } from './cursor.ts';
-import { type EmbeddedContext, inTransaction } from './database.ts';
+import type { EmbeddedContext } from './database.ts';
 import { sqliteHashes } from './windows.ts';
 
 type KeyRow = Required<KeyFields> & { readonly sha256: string; readonly id: string };
@@ -47,7 +47,7 @@ const TABLES_BY_CUSTOMER = [
 
 /** Returns the records in SQLite. Calls `changed` synchronously with every change. */
 export function embeddedRecords(
-  { database, sql, run }: EmbeddedContext,
+  { database, sql, run, transact }: EmbeddedContext,
   changed: (change: Invalidation) => void,
 ): RecordStore {
   const insertCustomer = database.prepare(insertInto('customer', ['id', ...CUSTOMER_FIELDS]));
@@ -91,9 +91,10 @@ export function embeddedRecords(
     changeIn(customerRow, customerFrom, updateCustomer, ({ id }) => ({ kind: 'customer', id })),
     changeIn(keyRow, keyFrom, updateKey, ({ sha256 }) => ({ kind: 'key', sha256 })),
   );
-  const removeKey = ({ id }: KeyRow) => {
+  const removeKey = ({ id, sha256 }: KeyRow) => {
     sql.run`DELETE FROM api_key WHERE id = ${id}`;
     sql.run`DELETE FROM key_use WHERE key_id = ${id}`;
+    changed({ kind: 'key', sha256 });
   };
   const hashOf = sqliteHashes(sql);
 
@@ -134,12 +135,10 @@ export function embeddedRecords(
     findKeyById: (keyId) => run('read_key_id', () => keyFrom(keyRow(keyId))),
 
     resetUsage: (id, resetAt) =>
-      run('reset_usage', (): CustomerRecord | undefined => {
-        const changes = inTransaction(database, () => {
-          reset(hashOf(id));
-          return sql.run`UPDATE customer SET usage_reset_at = ${resetAt} WHERE id = ${id}`;
-        });
-        if (changes > 0) changed({ kind: 'customer', id });
+      transact('reset_usage', (): CustomerRecord | undefined => {
+        reset(hashOf(id));
+        sql.run`UPDATE customer SET usage_reset_at = ${resetAt} WHERE id = ${id}`;
+        changed({ kind: 'customer', id });
         return customerFrom(customerRow(id));
       }),
 
@@ -172,15 +171,12 @@ export function embeddedRecords(
     readCustomers: (ids) => run('list_customers', () => ids.map((id) => customerFrom(customerRow(id)))),
 
     deleteCustomer: (id) =>
-      run('delete_customer', () => {
+      transact('delete_customer', () => {
         if (customerRow(id) === undefined) return undefined;
         const keys = keysOf(id, '', -1);
-        inTransaction(database, () => {
-          keys.forEach(removeKey);
-          for (const each of deleteDataOf) each.run(id);
-          sql.run`DELETE FROM customer WHERE id = ${id}`;
-        });
-        for (const { sha256 } of keys) changed({ kind: 'key', sha256 });
+        keys.forEach(removeKey);
+        for (const each of deleteDataOf) each.run(id);
+        sql.run`DELETE FROM customer WHERE id = ${id}`;
         changed({ kind: 'customer', id });
         return keys.length;
       }),
@@ -196,11 +192,9 @@ export function embeddedRecords(
     },
 
     discardKey: (keyId) =>
-      run('discard_key', () => {
+      transact('discard_key', () => {
         const row = keyRow(keyId);
-        if (row === undefined) return;
-        inTransaction(database, () => removeKey(row));
-        changed({ kind: 'key', sha256: row.sha256 });
+        if (row !== undefined) removeKey(row);
       }),
 
     // Nothing to repair: keys and their indexes are one table, which only this program writes.
