@@ -18,9 +18,7 @@ const listen = types.mapping({
     .describe('Use X-Forwarded-Host from trusted_proxies too. Only if the proxy always sets it: see deploy.md.'),
   keep_alive_timeout_ms: types.durationMs
     .default(75_000)
-    .describe(
-      'How long an idle client connection stays open; set it above the idle timeout of a load balancer in front.',
-    ),
+    .describe('How long an idle client connection stays open; set it above the idle timeout of a load balancer.'),
   tls: types
     .mapping({
       cert_file: types.fileName.describe('The certificate in PEM, followed by its intermediate certificates.'),
@@ -63,17 +61,13 @@ const admin = types.mapping({
 const portal = types.mapping({
   host: types.listenHost.default('0.0.0.0').describe('Address that the portal listener binds to.'),
   port: types.port.default(8083).describe('Port of the portal listener; 0 takes any free one.'),
-  public_url: types.origin.describe(
-    'Where browsers reach the portal. Links begin with it; requests with another host get 421.',
-  ),
+  public_url: types.origin.describe('Origin of the portal in links; requests with another host get 421.'),
   title: types.title.default('API').describe('Name of your API, shown on each page.'),
   support_url: types.webPage.optional().describe('Where customers get help.'),
   accent_color: types.color.optional().describe('Color of links and buttons, such as "#0b5fff".'),
   max_keys: types.count
     .default(20)
-    .describe(
-      'A customer with this many keys in use, neither replaced nor revoked nor expired, cannot create one here.',
-    ),
+    .describe('A customer with this many keys that are not replaced, revoked or expired cannot create one here.'),
 });
 
 /** For the gateway's connections to the store and to the backend. */
@@ -116,11 +110,7 @@ const store = types.mapping({
 
 const upstream = types.mapping({
   urls: types
-    .listOf(
-      types.upstreamUrl.describe(
-        'Scheme, host, port, and the base path in front of every request path, or unix:/path/of/socket.',
-      ),
-    )
+    .listOf(types.upstreamUrl.describe('Scheme, host, port and base path of all requests, or unix:/path/of/socket.'))
     .min(1, 'must have at least one entry')
     .describe('The servers of the backend; requests are balanced among them.'),
   balance: types
@@ -133,23 +123,17 @@ const upstream = types.mapping({
     .describe("Time from the last byte of the request to the first byte of the backend's response."),
   total_timeout_ms: types.durationMs
     .default(120_000)
-    .describe(
-      "Time from the last byte of the request to the last byte of the backend's response; not below response_timeout_ms.",
-    ),
+    .describe('Time from the last byte of the request to that of the response; not below response_timeout_ms.'),
   response_header_bytes: types.bytes
     .default(65_536)
     .describe("Maximum total size of the status line and headers of a backend's response."),
   max_connections: types.count.default(256).describe('Maximum number of connections to each backend server.'),
   max_connections_per_customer: types.count
     .optional()
-    .describe(
-      'Share of max_connections that a customer can exceed only while fewer than half of them are in use; if omitted, a quarter.',
-    ),
+    .describe('Maximum for a customer while at least half of max_connections are in use; if omitted, a quarter.'),
   health_check: types
     .mapping({
-      path: types.requestPath.describe(
-        'Full path of the request, not below a base path; any 2xx within two seconds is healthy.',
-      ),
+      path: types.requestPath.describe('Full path, not below a base path; any 2xx within two seconds is healthy.'),
       interval_ms: types.durationMs.default(5000).describe('Time from the end of one check to the next.'),
     })
     .optional()
@@ -182,23 +166,17 @@ const route = types.mapping({
     .describe('Maximum length of a request body, longer ones get 413; if omitted, limits.body_bytes.'),
   scope: types.scope
     .optional()
-    .describe(
-      'A key with scopes needs this one, or gets 403 insufficient_scope; if omitted, every key may use the route.',
-    ),
+    .describe('A key with scopes needs this one, or gets 403 insufficient_scope; if omitted, every key may use it.'),
 });
 
 const plan = types.mapping({
   requests_per_hour: types.planLimit.describe("Each customer's hourly quota; custom: every customer has its own."),
   burst_per_second: types.count
     .optional()
-    .describe(
-      'Maximum number of requests of a customer within any second, on each instance; if omitted, there is no such limit.',
-    ),
+    .describe('Maximum number of requests of a customer within any second, on each instance; if omitted, no limit.'),
   max_concurrent: types.count
     .optional()
-    .describe(
-      'Maximum number of requests of a customer in progress at the same time, on each instance; if omitted, there is no such limit.',
-    ),
+    .describe('Maximum number of requests of a customer in progress, on each instance; if omitted, no limit.'),
   shadow: types
     .mapping({
       requests_per_hour: types.count.describe('The hourly quota to test.'),
@@ -238,9 +216,7 @@ const limits = types.mapping({
   target_bytes: types.bytes.default(8192).describe('Maximum length of a request target (path and query).'),
   connections: types.count
     .default(10_000)
-    .describe(
-      'Maximum number of client connections, on each instance; beyond it, a new connection replaces an idle one.',
-    ),
+    .describe('Maximum number of client connections, on each instance; a further one replaces an idle one.'),
   in_flight: types.count
     .default(2048)
     .describe('Maximum number of requests in progress, on each instance; further ones get 503.'),
@@ -339,9 +315,7 @@ export const configSchema = types.mapping({
     .describe('Signed notices to webhooks, see notices.md; if omitted, there are none.'),
   tracing: types
     .mapping({
-      endpoint: types.collectorUrl.describe(
-        'Where spans are sent by OTLP over HTTP, such as http://collector:4318/v1/traces.',
-      ),
+      endpoint: types.collectorUrl.describe('Receiver of OTLP over HTTP, such as http://collector:4318/v1/traces.'),
       headers_file: types.fileName
         .optional()
         .describe('File with further headers for the collector, such as credentials: `Name: value`, one on each line.'),
@@ -355,9 +329,7 @@ export const configSchema = types.mapping({
     .describe('Traces for OpenTelemetry, see tracing.md; if omitted, there are none.'),
   documentation_url: types.documentationUrl
     .optional()
-    .describe(
-      'URL of a page that explains refusals, in every problem document of the public listener; {code} is replaced by its code.',
-    ),
+    .describe('URL of a page about refusals, in each problem document of the public listener; {code} is its code.'),
   plans: types
     .mapOf(types.planName, plan.describe('A plan.'))
     .prefault(DEFAULT_PLANS)
@@ -429,9 +401,7 @@ export const configSchema = types.mapping({
       access: types
         .oneOf(['all', 'errors', 'off'])
         .default('all')
-        .describe(
-          'Which requests get a log line: all, refusals and 5xx (errors), or none. Repeated refusals are summarized.',
-        ),
+        .describe('Which requests are logged: all, refusals and 5xx (errors), or none; repeated refusals in summary.'),
       format: types
         .oneOf(LOG_FORMATS)
         .default('auto')
