@@ -1,9 +1,7 @@
 /**
  * Shows which customers new limits affect: compares each customer's limit before and after with its usage in the last
- * hour.
- *
- * Customers and windows are read in pages, so that other store calls are not delayed for long. However many customers
- * there are, the result is bounded: counts, and the customers that are closest to their limits.
+ * hour. Reads in pages, so that other store calls are not delayed for long. The result is bounded, however many customers
+ * there are.
  */
 import type { Clock } from '../base/clock.ts';
 import { effectiveLimit, type LimitPolicy, type PlanPolicy, planNameOf } from '../quota/effective-limit.ts';

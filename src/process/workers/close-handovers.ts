@@ -10,32 +10,25 @@
  */
 import type { Worker } from 'node:cluster';
 
-interface Closable {
-  close(): void;
+interface Handover {
+  readonly act?: unknown;
+  readonly seq?: unknown;
 }
 
 /** Closes unacknowledged connections when `worker` exits. Call it right after the fork. */
 export function closeHandoversOnExit({ process: child }: Worker): void {
-  const unacknowledged = new Map<unknown, Closable>();
+  const unacknowledged = new Map<unknown, { close?(): void }>();
   // `send` is overloaded; the wrapper passes every form through unchanged.
   const send = child.send.bind(child) as (...args: unknown[]) => boolean;
   child.send = (...args: unknown[]) => {
-    const [message, handle] = args;
-    if (isHandover(message) && isClosable(handle)) unacknowledged.set(message.seq, handle);
+    const [message, handle] = args as [Handover | null, object | undefined];
+    if (message?.act === 'newconn' && handle) unacknowledged.set(message.seq, handle);
     return send(...args);
   };
   child.on('internalMessage', (message: { readonly ack?: unknown }) => unacknowledged.delete(message.ack));
   // Not 'disconnect': it may never be emitted, because it waits for the worker to accept connections in transit.
   child.once('exit', () => {
-    for (const handle of unacknowledged.values()) handle.close();
+    for (const handle of unacknowledged.values()) handle.close?.();
     unacknowledged.clear();
   });
-}
-
-function isHandover(message: unknown): message is { readonly seq: unknown } {
-  return typeof message === 'object' && message !== null && 'act' in message && message.act === 'newconn';
-}
-
-function isClosable(handle: unknown): handle is Closable {
-  return typeof handle === 'object' && handle !== null && 'close' in handle && typeof handle.close === 'function';
 }
