@@ -1,6 +1,6 @@
 /** Notices in SQLite. */
 import { MAX_DEAD_NOTICES, type NoticeState, type NoticeStore, type StoredNotice } from '../notices.ts';
-import { type EmbeddedContext, inTransaction } from './database.ts';
+import type { EmbeddedContext } from './database.ts';
 
 export function embeddedNotices({ database, sql, run, transact, clock }: EmbeddedContext): NoticeStore {
   const counts = (customer: string, mark: string, nowMs: number): boolean =>
@@ -30,13 +30,10 @@ export function embeddedNotices({ database, sql, run, transact, clock }: Embedde
     takeDue: (limit, hiddenMs) =>
       run('take_notices', () => {
         const nowMs = clock.nowMs();
-        const due = sql.all<StoredNotice>`
-          SELECT id, customer, content FROM notice WHERE due_ms <= ${nowMs} ORDER BY due_ms LIMIT ${limit}`;
-        if (due.length === 0) return [];
-        return inTransaction(database, () => {
-          for (const { id } of due) sql.run`UPDATE notice SET due_ms = ${nowMs + hiddenMs} WHERE id = ${id}`;
-          return due;
-        });
+        return sql.all<StoredNotice>`
+          UPDATE notice SET due_ms = ${nowMs + hiddenMs}
+          WHERE id IN (SELECT id FROM notice WHERE due_ms <= ${nowMs} ORDER BY due_ms LIMIT ${limit})
+          RETURNING id, customer, content`;
       }),
 
     replace: ({ id, content }, next) =>
