@@ -30,7 +30,7 @@ import type { CustomerQuota } from '../quota/customer-quota.ts';
 import { limitOrigin, planNameOf, planNamesOf } from '../quota/effective-limit.ts';
 import { CustomersWithoutPlanCounter } from '../reload/customers-without-plan.ts';
 import { createPreviewer, POSTED_FILE } from '../reload/preview.ts';
-import { Reloader, type ReloadTrigger } from '../reload/reloader.ts';
+import { Reloader } from '../reload/reloader.ts';
 import type { Store } from '../store/store.ts';
 import { type DataPlaneStatus, openListener } from './data-plane.ts';
 import { openNotices } from './notices.ts';
@@ -205,15 +205,8 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
 
   const running = opened.move();
   return {
-    opsUrl,
-    /** Undefined without an `admin` section. */
-    adminUrl,
-    /** Undefined without a `portal` section. */
-    portalUrl,
-    /** The running config. */
-    get config() {
-      return reloader.running;
-    },
+    addresses: { ops: opsUrl, admin: adminUrl, portal: portalUrl },
+    reloader,
     /** Starts watching the config file. Resolves after the first check of it. */
     async watchConfigFile() {
       running.defer(() => reloader.close());
@@ -229,8 +222,6 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
         signal: watch.signal,
       });
     },
-    /** Never rejects. */
-    reload: (trigger: ReloadTrigger) => reloader.reload(trigger),
     /** Makes the gateway not ready from now on. */
     drain() {
       draining = true;

@@ -54,8 +54,7 @@ export async function startServing(
   for (const warning of config.warnings) logger.warn(warning);
   const publicUrl = await listener.listen();
   await controlPlane.watchConfigFile();
-  const { opsUrl: ops, adminUrl: admin, portalUrl: portal } = controlPlane;
-  const addresses: GatewayAddresses = { public: publicUrl, ops, admin, portal };
+  const addresses: GatewayAddresses = { public: publicUrl, ...controlPlane.addresses };
   logger.info(
     { version, config: config.file, config_hash: config.hash, ...logFields, ...addresses },
     'tollgate started',
@@ -64,9 +63,9 @@ export async function startServing(
   const running = opened.move();
   return {
     addresses,
-    reload: (trigger) => controlPlane.reload(trigger),
+    reload: (trigger) => controlPlane.reloader.reload(trigger),
     async close() {
-      const { shutdown } = controlPlane.config;
+      const { shutdown } = controlPlane.reloader.running;
       controlPlane.drain();
       logger.info({ ...shutdown }, 'tollgate stops: no longer ready, then drains');
       try {

@@ -39,25 +39,21 @@ export function createPreviewer(parts: PreviewerParts): (content: Uint8Array) =>
     if (busy) throw new PreviewBusyError('another preview is in progress');
     busy = true;
     try {
-      return await preview(content, parts);
+      const running = parts.running();
+      const { limits, needsRestart, ...comparison } = await parts.compare(content, running);
+      const absent = droppedPlans(running, limits);
+      const isAbsent = (plan: string) => absent.has(plan);
+      const dropped = absent.size > 0 ? await countByPlan(isAbsent, parts.records) : new Map<string, number>();
+      const refusal = needsRestart ? 'restart_required' : dropped.size > 0 ? 'plan_in_use' : undefined;
+      return {
+        ...comparison,
+        runningHash: running.hash,
+        reload: comparison.changesTotal === 0 ? 'unchanged' : (refusal ?? 'applied'),
+        droppedPlans: dropped,
+        impact: await assessImpact(running, limits, parts),
+      };
     } finally {
       busy = false;
     }
-  };
-}
-
-async function preview(content: Uint8Array, parts: PreviewerParts): Promise<Preview> {
-  const running = parts.running();
-  const { limits, needsRestart, ...comparison } = await parts.compare(content, running);
-  const absent = droppedPlans(running, limits);
-  const isAbsent = (plan: string) => absent.has(plan);
-  const dropped = absent.size > 0 ? await countByPlan(isAbsent, parts.records) : new Map<string, number>();
-  const refusal = needsRestart ? 'restart_required' : dropped.size > 0 ? 'plan_in_use' : undefined;
-  return {
-    ...comparison,
-    runningHash: running.hash,
-    reload: comparison.changesTotal === 0 ? 'unchanged' : (refusal ?? 'applied'),
-    droppedPlans: dropped,
-    impact: await assessImpact(running, limits, parts),
   };
 }

@@ -48,8 +48,7 @@ function aggregated(registry: Pick<Registry, 'getMetricsAsArray'>): Metric[] {
 }
 
 function isCounted({ type }: Metric): boolean {
-  const kind = String(type);
-  return kind === 'counter' || kind === 'histogram';
+  return ['counter', 'histogram'].includes(String(type));
 }
 
 /** `omit` marks metrics that the primary reports for all processes. */
