@@ -23,7 +23,6 @@ import { finished } from 'node:stream/promises';
 import type { Clock } from '../base/clock.ts';
 import { isPublicAddress } from '../base/public-address.ts';
 import { isWebhookUrl } from '../base/webhook-url.ts';
-import { parseRetryAfter } from './retry-after.ts';
 import { signatureHeaders } from './webhook-signature.ts';
 
 /** Where a notice is sent. */
@@ -175,6 +174,18 @@ function outcomeOf({ statusCode = 0, headers }: IncomingMessage, nowMs: number):
   if (statusCode >= 200 && statusCode < 300) return { kind: 'delivered' };
   if (statusCode === 410) return { kind: 'gone' };
   return failed(`the response had status ${statusCode}`, parseRetryAfter(headers['retry-after'], nowMs));
+}
+
+/**
+ * Parses Retry-After, as seconds or as an HTTP date (RFC 9110 §10.2.3), to a wait in ms. Returns null if there is none,
+ * or it is invalid or in the past.
+ */
+function parseRetryAfter(value: string | undefined, nowMs: number): number | null {
+  if (value === undefined) return null;
+  if (/^\d{1,10}$/.test(value)) return Number(value) * 1000;
+  // A date without a time zone, or a number with a sign, is not an HTTP date.
+  const waitMs = / GMT$/.test(value) ? Date.parse(value) - nowMs : Number.NaN;
+  return waitMs > 0 ? waitMs : null;
 }
 
 function failed(reason: string, retryAfterMs: number | null = null): DeliveryOutcome {
