@@ -1,9 +1,11 @@
 import type { Scheduled } from '../base/clock.ts';
 import { LruEntry } from '../base/lru-map.ts';
-import type { CustomerLeases } from './customer-leases.ts';
 import type { Admission, QuotaSettings } from './hourly-quota.ts';
-import type { Instant, LeaseLength } from './lease.ts';
-import { RateMeter } from './rate-meter.ts';
+import type { CustomerLeases, Instant, LeaseLength } from './leases.ts';
+
+export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
+  return a.limit === b.limit && a.usageResetAt === b.usageResetAt;
+}
 
 /** A request that waits for a store reply. */
 export interface Waiter {
@@ -48,6 +50,48 @@ export interface RememberedRefusal {
   readonly moreAt: number;
 }
 
+/**
+ * Measures how often something happens: an average over one to two slots of time, from two counters. All members are
+ * small integers, which V8 keeps in the object itself: with many customers, each further object is a cache miss.
+ */
+class RateMeter {
+  readonly #slotMs: number;
+  /** Number of the current slot, since the clock's origin. */
+  #slot = -2;
+  #current = 0;
+  #previous = 0;
+
+  constructor(slotMs: number) {
+    this.#slotMs = slotMs;
+  }
+
+  /** Counts one event. `nowMs`: monotonic. */
+  note(nowMs: number): void {
+    this.#turnTo(nowMs);
+    this.#current++;
+  }
+
+  /** True if there were events in the slot before this one: the average then is of more than a moment. */
+  hasHistory(nowMs: number): boolean {
+    this.#turnTo(nowMs);
+    return this.#previous > 0;
+  }
+
+  perMs(nowMs: number): number {
+    this.#turnTo(nowMs);
+    const shareOfPrevious = 1 - (nowMs / this.#slotMs - this.#slot);
+    return (this.#previous * shareOfPrevious + this.#current) / this.#slotMs;
+  }
+
+  #turnTo(nowMs: number): void {
+    const slot = Math.floor(nowMs / this.#slotMs);
+    if (slot === this.#slot) return;
+    this.#previous = slot === this.#slot + 1 ? this.#current : 0;
+    this.#current = 0;
+    this.#slot = slot;
+  }
+}
+
 /** All quota state that one instance keeps in memory for a customer. */
 export class CustomerState extends LruEntry<string> {
   /** Follows bursts; see `meanRate` for customers with few requests. */
@@ -63,8 +107,6 @@ export class CustomerState extends LruEntry<string> {
   /** Request the next lease when at most `refillAtUnits` units are left, or from `refillAfter` (monotonic ms) on. */
   refillAtUnits = -1;
   refillAfter = Number.POSITIVE_INFINITY;
-  /** Requests admitted on units of the store, minus those that returned their unit. */
-  admitted = 0;
 
   constructor(customer: string, settings: QuotaSettings, leases: CustomerLeases) {
     super(customer);

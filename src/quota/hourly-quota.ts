@@ -1,6 +1,4 @@
 /** The hourly quota as the rest of the gateway sees it: admissions, usage and the state of a customer's leases. */
-import { CLOCK_DRIFT } from '../base/clock.ts';
-import type { Grant } from '../store/store.ts';
 
 /** How much of its hourly limit a customer has used. */
 export interface UsageRatio {
@@ -50,10 +48,6 @@ export interface QuotaSettings {
   readonly usageResetAt: string;
 }
 
-export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
-  return a.limit === b.limit && a.usageResetAt === b.usageResetAt;
-}
-
 /** How a request was decided: by a lease or remembered refusal in memory, by a store call, or without the store. */
 export type QuotaMode = 'lease' | 'store' | 'local';
 
@@ -100,9 +94,4 @@ export interface Usage {
 /** Returns usage in the form of the public and admin APIs. */
 export function usageDocument({ limit, used, remaining, resetSeconds, windowSeconds }: Usage) {
   return { limit, used, remaining, reset_seconds: resetSeconds, window_seconds: windowSeconds };
-}
-
-/** Returns the monotonic ms at which the store's wait is over, even if this clock runs faster than the store's. */
-export function moreAt({ waitMs }: Pick<Grant, 'waitMs'>, receivedAt: number): number {
-  return receivedAt + waitMs * CLOCK_DRIFT;
 }

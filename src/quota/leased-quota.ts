@@ -15,22 +15,30 @@ import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/c
 import { LruEntries } from '../base/lru-map.ts';
 import { type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
 import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../store/window-arithmetic.ts';
-import { CustomerLeases, LeaseTimers, REFUND_GRACE_MS } from './customer-leases.ts';
-import { type Call, CustomerState, type RememberedRefusal, type Waiter } from './customer-state.ts';
+import { areSameSettings, type Call, CustomerState, type RememberedRefusal, type Waiter } from './customer-state.ts';
 import { highestUsage } from './highest-usage.ts';
-import {
-  type Admission,
-  areSameSettings,
-  type HourlyQuota,
-  type LeaseState,
-  moreAt,
-  type QuotaMode,
-  type QuotaSettings,
-  type Usage,
-  type UsageRatio,
+import type {
+  Admission,
+  HourlyQuota,
+  LeaseState,
+  QuotaMode,
+  QuotaSettings,
+  Usage,
+  UsageRatio,
 } from './hourly-quota.ts';
-import { type Instant, Lease, type LeaseLength, LONG_LEASE, readInstant, SHORT_LEASE } from './lease.ts';
-import { LeaseAdmission } from './lease-admission.ts';
+import {
+  CustomerLeases,
+  type Instant,
+  Lease,
+  LeaseAdmission,
+  type LeaseLength,
+  LeaseTimers,
+  LONG_LEASE,
+  moreAt,
+  REFUND_GRACE_MS,
+  readInstant,
+  SHORT_LEASE,
+} from './leases.ts';
 import type { QuotaWithoutStore } from './without-store.ts';
 
 const MAX_REFUSAL_MS = 30_000;
@@ -118,7 +126,7 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   admitted(customer: string): number {
-    return this.#customers.get(customer)?.admitted ?? 0;
+    return this.#customers.get(customer)?.leases.admitted ?? 0;
   }
 
   secondsWithoutUnits(customer: string, settings: QuotaSettings): number {
@@ -189,12 +197,12 @@ export class LeasedQuota implements HourlyQuota {
   #admitFromLease(state: CustomerState, now: Instant, mode: QuotaMode): Admission | undefined {
     const lease = state.leases.take(now);
     if (lease === undefined) return undefined;
-    const { unitsLeft } = state.leases;
+    const { leases, lastReply } = state;
+    const { unitsLeft } = leases;
     // Not while waiting requests are being admitted: the reservation would ask for their units again.
     const isDue = unitsLeft <= state.refillAtUnits || now.monotonicMs >= state.refillAfter;
     if (mode === 'lease' && isDue) this.#refill(state);
-    state.admitted++;
-    return new LeaseAdmission(state, lease, now, unitsLeft, mode, this.#options.clock);
+    return new LeaseAdmission(leases, lease, now, mode, (lastReply?.free ?? 0) + unitsLeft, lastReply?.moreAt ?? 0);
   }
 
   #refused({ limit, used, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {

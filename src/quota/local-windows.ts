@@ -16,8 +16,8 @@ import { MemoryHash } from '../store/memory-hash.ts';
 import type { WindowStore } from '../store/store.ts';
 import { charge, dropTimeMs, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
 import type { CustomerState } from './customer-state.ts';
-import { type Admission, moreAt } from './hourly-quota.ts';
-import { LONG_LEASE, SHORT_LEASE } from './lease.ts';
+import type { Admission } from './hourly-quota.ts';
+import { LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
 
 /** Delay before each attempt to charge units to the store, so charges begin about this soon after the store is available again. */
 const CHARGE_INTERVAL_MS = 500;

@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
-import { areSameSettings, type HourlyQuota, type QuotaSettings, type Usage } from './hourly-quota.ts';
+import { areSameSettings } from './customer-state.ts';
+import type { HourlyQuota, QuotaSettings, Usage } from './hourly-quota.ts';
 
 /** Limits a customer that polls its usage to four store calls a second. */
 const REUSE_MS = 250;

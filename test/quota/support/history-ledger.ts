@@ -4,7 +4,7 @@
  * store never heard of the hour is taken from the refund.
  */
 import { vi } from 'vitest';
-import { CustomerLeases } from '../../../src/quota/customer-leases.ts';
+import { CustomerLeases } from '../../../src/quota/leases.ts';
 import type { Grant, Refund } from '../../../src/store/store.ts';
 import { HOUR_MS } from '../../../src/store/usage-history.ts';
 import type { LinkObserver } from '../../../tools/simulator/simulated-store.ts';

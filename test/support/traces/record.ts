@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { RequestContext } from '../../../src/edge/request-context.ts';
 import type { Admission } from '../../../src/quota/hourly-quota.ts';
 import { Instances } from '../../../src/quota/instances.ts';
-import { Lease } from '../../../src/quota/lease.ts';
+import { Lease } from '../../../src/quota/leases.ts';
 import { LocalWindows } from '../../../src/quota/local-windows.ts';
 import { HourlyWindow } from '../../../src/store/redis/window/hourly-window.ts';
 import type { Grant, Refund, ReserveRequest } from '../../../src/store/store.ts';

@@ -1,10 +1,99 @@
-import type { Clock, Scheduler } from '../base/clock.ts';
+/**
+ * Leases: units that the store has granted to this instance. Requests are admitted on them until they end; units that no
+ * request used are refunded.
+ */
+import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { DueQueue } from '../base/due-queue.ts';
 import type { Grant, Refund, WindowStore } from '../store/store.ts';
-import { type Instant, type Lease, LONG_LEASE, REFUND_DELAY_MS } from './lease.ts';
+import type { Admitted, QuotaMode } from './hourly-quota.ts';
 
+/** An admitted request may begin upstream for this long after its lease has ended. */
+const DISPATCH_MS = 1000;
+/** How long refunds wait for others. */
+const REFUND_DELAY_MS = 250;
 /** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
 export const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
+/** Only this share of each period is used, so that a clock up to 1 % slower than the store's does no harm. */
+const USABLE_SHARE = 0.99;
+
+/** How long a lease lasts. Units are counted at the end of the hold: the last instant at which its requests may begin. */
+export interface LeaseLength {
+  /** For this long after the reservation was sent, the lease admits requests. */
+  readonly usableLeaseMs: number;
+  readonly holdMs: number;
+  /** For this long after the reservation was sent, a request of the lease may begin. */
+  readonly usableHoldMs: number;
+  /** How long the units that are unused at the end wait for others, to be refunded in one call. */
+  readonly refundDelayMs: number;
+}
+
+function lengthOf(leaseMs: number, refundDelayMs: number): LeaseLength {
+  const holdMs = leaseMs + DISPATCH_MS;
+  return { usableLeaseMs: leaseMs * USABLE_SHARE, holdMs, usableHoldMs: holdMs * USABLE_SHARE, refundDelayMs };
+}
+
+export const SHORT_LEASE: LeaseLength = lengthOf(1000, REFUND_DELAY_MS);
+/**
+ * For a customer with few requests, far from its limit. The hold is the longest one that the store permits. Unused units
+ * wait about until its end: the next reservation may take them along.
+ */
+export const LONG_LEASE: LeaseLength = lengthOf(9000, DISPATCH_MS + REFUND_DELAY_MS);
+
+/** Monotonic and wall time in ms, read together: suspend stops the first, an operator can change the second. */
+export interface Instant {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
+
+export function readInstant(clock: Clock): Instant {
+  return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
+}
+
+/** Returns the monotonic ms at which the store's wait is over, even if this clock runs faster than the store's. */
+export function moreAt({ waitMs }: Pick<Grant, 'waitMs'>, receivedAt: number): number {
+  return receivedAt + waitMs * CLOCK_DRIFT;
+}
+
+/** Units of one grant, handed out to requests until the lease ends. */
+export class Lease {
+  /** Units left to hand out. */
+  units: number;
+  readonly grant: Grant;
+  readonly length: LeaseLength;
+  /** Read before the reservation was sent, so that the lease ends before the store's hold does. */
+  readonly sentAt: Instant;
+
+  constructor(grant: Grant, sentAt: Instant, length: LeaseLength) {
+    this.units = grant.granted;
+    this.grant = grant;
+    this.sentAt = sentAt;
+    this.length = length;
+  }
+
+  /** Monotonic ms. */
+  get endsAt(): number {
+    return this.sentAt.monotonicMs + this.length.usableLeaseMs;
+  }
+
+  /** Returns whether the lease admits requests now, by both clocks. */
+  runsAt({ monotonicMs, wallMs }: Instant): boolean {
+    const { usableLeaseMs } = this.length;
+    return monotonicMs - this.sentAt.monotonicMs < usableLeaseMs && wallMs - this.sentAt.wallMs < usableLeaseMs;
+  }
+
+  /**
+   * Returns how long a request that is admitted now may take to begin, as deadlines by both clocks. At most as long as
+   * with a short lease: the effect of a usage reset or a lower limit must not wait for a request in a queue.
+   */
+  beginDeadline(now: Instant): Instant {
+    const { usableHoldMs } = this.length;
+    const { usableHoldMs: longestMs } = SHORT_LEASE;
+    return {
+      monotonicMs: Math.min(this.sentAt.monotonicMs + usableHoldMs, now.monotonicMs + longestMs),
+      wallMs: Math.min(this.sentAt.wallMs + usableHoldMs, now.wallMs + longestMs),
+    };
+  }
+}
 
 /** Shared by customers that have none: with many customers, each object is a cache miss. */
 const NO_LEASES: readonly Lease[] = [];
@@ -65,10 +154,16 @@ export class CustomerLeases {
   #refundsDueMs: number | undefined;
   /** Monotonic ms. Leases that were requested until then admit no more requests. */
   #endedAtMs = Number.NEGATIVE_INFINITY;
+  /** Units taken, minus those that requests returned. */
+  admitted = 0;
 
   constructor(customer: string, timers: LeaseTimers) {
     this.#customer = customer;
     this.#timers = timers;
+  }
+
+  get clock(): Clock {
+    return this.#timers.clock;
   }
 
   /** Open leases with units left, in the order in which {@link take} uses them. */
@@ -111,6 +206,7 @@ export class CustomerLeases {
       if (lease.runsAt(now)) {
         lease.units--;
         if (lease.units === 0) this.#remove(lease);
+        this.admitted++;
         return lease;
       }
       this.#end(lease);
@@ -120,6 +216,7 @@ export class CustomerLeases {
 
   /** Returns a unit: to its lease if that still admits requests, else to the store. */
   return(lease: Lease, now: Instant): void {
+    this.admitted--;
     if (lease.sentAt.monotonicMs <= this.#endedAtMs || !lease.runsAt(now)) {
       this.refund(lease.grant, 1);
       return;
@@ -173,5 +270,37 @@ export class CustomerLeases {
     const { units } = lease;
     lease.units = 0;
     this.refund(lease.grant, units, lease.length.refundDelayMs);
+  }
+}
+
+/** An admission on a unit of a lease. Not an object literal: its two closures would be larger than all the rest. */
+export class LeaseAdmission implements Admitted {
+  readonly outcome = 'admitted';
+  readonly mode: QuotaMode;
+  readonly remaining: number;
+  readonly beginDeadlineMs: number;
+  readonly beginDeadlineWallMs: number;
+  readonly #moreAt: number;
+  readonly #leases: CustomerLeases;
+  readonly #lease: Lease;
+
+  /** For `remaining` and `moreAt` see {@link Admitted}. */
+  constructor(leases: CustomerLeases, lease: Lease, now: Instant, mode: QuotaMode, remaining: number, moreAt: number) {
+    const deadline = lease.beginDeadline(now);
+    this.mode = mode;
+    this.remaining = remaining;
+    this.beginDeadlineMs = deadline.monotonicMs;
+    this.beginDeadlineWallMs = deadline.wallMs;
+    this.#moreAt = moreAt;
+    this.#leases = leases;
+    this.#lease = lease;
+  }
+
+  refund(): void {
+    this.#leases.return(this.#lease, readInstant(this.#leases.clock));
+  }
+
+  resetSeconds(): number {
+    return secondsUntil(this.#moreAt, this.#leases.clock.monotonicMs());
   }
 }

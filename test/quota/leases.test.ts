@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Lease, LONG_LEASE, SHORT_LEASE } from '../../src/quota/lease.ts';
+import { Lease, LONG_LEASE, SHORT_LEASE } from '../../src/quota/leases.ts';
 
 const ASKED = { monotonicMs: 5000, wallMs: 1_000_000 };
 const grant = {
