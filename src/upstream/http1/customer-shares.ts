@@ -1,4 +1,4 @@
-import { LinkedList } from '../../base/linked-list.ts';
+import { LinkedList } from '../../base/lru-map.ts';
 import { type ConnectionRequest, RequestQueue, type Share } from './request-queue.ts';
 
 export interface CustomerSharesOptions {

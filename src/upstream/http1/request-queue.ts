@@ -1,4 +1,4 @@
-import { type Linked, LinkedList } from '../../base/linked-list.ts';
+import { type Linked, LinkedList } from '../../base/lru-map.ts';
 import type { UpstreamConnection } from './upstream-connection.ts';
 
 /** The claims of one customer to connections. Its links are used while requests of the customer wait for a claim. */
