@@ -7,6 +7,7 @@ import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { HourlyWindow } from '../../src/store/redis/window/hourly-window.ts';
+import type { StoreObserver } from '../../src/store/store.ts';
 import { startRedis } from '../support/redis-server.ts';
 
 const SHAPE = { windowMs: 1000, bucketMs: 100 };
@@ -18,22 +19,18 @@ const TERMS = { limit: 2, usageResetAt: '' };
 async function openQuota(): Promise<LeasedQuota> {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
+  const observer: StoreObserver = { called: () => {}, up: () => {} };
   const connection = new RedisConnection({
     server: { host: '127.0.0.1', port: redis.port },
     name: 'windows',
     socketTimeoutMs: 20_000,
     clock: systemClock,
-    observer: { called: () => {}, up: () => {} },
+    observer,
     onChange: () => {},
   });
   onTestFinished(() => connection.close());
-  let epochs = 0;
-  const windows = new HourlyWindow({
-    connection,
-    names: redisKeyNames('test'),
-    newEpoch: () => `epoch-${++epochs}`,
-    shape: SHAPE,
-  });
+  const names = redisKeyNames('test');
+  const windows = new HourlyWindow({ connection, names, clock: systemClock, observer, shape: SHAPE });
   await connection.open();
   const quota = new LeasedQuota({
     windows,

@@ -44,7 +44,6 @@ import { DamagedRecords } from './records/damaged-records.ts';
 import { redisRecords } from './records/records.ts';
 import { redisUsageHistory } from './usage/usage-history.ts';
 import { HourlyWindow } from './window/hourly-window.ts';
-import { ReservationFaults } from './window/reservation-faults.ts';
 import { redisUsages } from './window/usages.ts';
 
 /** A silent connection is closed after this many times `timeoutMs`; a late grant must arrive by then. */
@@ -58,7 +57,6 @@ const RECONNECT_MS = 1000;
 const TEMPORARY = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|NOREPLICAS) /;
 /** How long opening waits for the push and the installation marks. */
 const OPEN_MS = 2000;
-const EPOCH_BYTES = 6;
 const INSTALLED_BYTES = 16;
 
 export interface RedisStoreOptions extends RedisSecurity {
@@ -109,7 +107,6 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   });
   const tasks = () => [...push.tasks, ...dataLoss.tasks];
   const damaged = new DamagedRecords({ names, clock, observer });
-  const faults = new ReservationFaults({ clock, observer });
   const instances = redisInstances(windows, background, names);
 
   const isUp = (customer?: string): boolean => {
@@ -168,19 +165,14 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   // Scripts are defined before the first command is sent.
   const usage = options.usage && redisUsageHistory(background, names, options.usage);
   const forgetUsage = async (op: StoreOp, customer: string) => usage?.forget(op, customer);
+  const hourlyWindow = new HourlyWindow({ connection: windows, names, clock, observer, retention: options.usage });
   const store: Store = {
     records: redisRecords({ connection: records, background, dataLoss, damaged, pushed: push, forgetUsage, names }),
     keyUses: redisKeyUses(background, names),
     notifySecrets: redisNotifySecrets(background, names),
     portalSessions: redisPortalSessions(background, names),
     audit: redisAudit(background, names),
-    windows: new HourlyWindow({
-      connection: windows,
-      names,
-      newEpoch: uniqueEpochs(),
-      faults,
-      retention: options.usage,
-    }),
+    windows: hourlyWindow,
     usages: redisUsages(background, names),
     notices: redisNotices(background, names),
     usageHistory: usage,
@@ -190,7 +182,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     async announce(instance, state) {
       dataLoss.checkEvictions();
       try {
-        return await faults.ofAnnouncement(instances.announce(instance, state));
+        return await hourlyWindow.ofAnnouncement(instances.announce(instance, state));
       } catch (error) {
         if (error instanceof Error) warnOfRefusal('this instance cannot announce itself', error.cause);
         throw error;
@@ -210,7 +202,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
       wiped: dataLoss.wiped,
       empty: wasUp === true && dataLoss.empty,
       evicted: dataLoss.evicted,
-      refusing: faults.refusing,
+      refusing: hourlyWindow.refusing,
     }),
 
     async close() {
@@ -308,14 +300,4 @@ function createConnections(options: RedisStoreOptions, names: RedisKeyNames, eve
     },
     close: () => Promise.all(all.map((each) => each.close())),
   };
-}
-
-/**
- * Returns a function that names epochs: unique among all gateways by a random part, and within this one by a number. Not
- * random each time: every reservation needs an epoch, in case its window is new.
- */
-function uniqueEpochs(): () => string {
-  const process = randomBytes(EPOCH_BYTES).toString('base64url');
-  let epochs = 0;
-  return () => `${process}.${(epochs++).toString(36)}`;
 }

@@ -12,22 +12,27 @@
  * The library registers its script on the client under one fixed name. So there is only one instance per client, and it
  * is built before the first command is sent.
  */
+import { randomBytes } from 'node:crypto';
+import { ReplyError } from 'ioredis';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
+import type { Clock } from '../../../base/clock.ts';
+import { Throttle } from '../../../base/throttle.ts';
 import {
   type ChargedUnits,
   type Grant,
   type Refund,
   type ReserveRequest,
+  type StoreObserver,
   StoreUnavailableError,
   type WindowStore,
 } from '../../store.ts';
 import type { UsageRetention } from '../../usage-history.ts';
 import { checkCharge, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
+import { WriteRefusals } from '../../write-refusals.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RedisClient, RunScript } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
-import { describe } from '../protocol/redis-errors.ts';
-import type { ReservationFaults } from './reservation-faults.ts';
+import { describe, UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import {
   CHARGE_LUA,
   chargeArguments,
@@ -40,6 +45,20 @@ import {
 
 /** Windows per script call. Redis serves nobody else meanwhile: about a quarter of a millisecond. */
 const MAX_WINDOWS_PER_CALL = 32;
+const EPOCH_BYTES = 6;
+/**
+ * Temporary errors: Redis is starting, is moving a slot or is not a master. The connection handles them, and the store
+ * counts as unreachable.
+ */
+const PASSING = /^(?:ASK|CLUSTERDOWN|LOADING|MASTERDOWN|MOVED|READONLY|TRYAGAIN) /;
+/**
+ * Errors that a script raises for one customer's damaged window. An ACL refusal within a script looks similar, and is
+ * excluded.
+ */
+const DAMAGE = /^(?!.*The user executing the script)(?:WRONGTYPE |ERR .*(?:user_script|not one of Tollgate))/;
+const DAMAGE_INTERVAL_MS = 60_000;
+/** Customers whose damaged window is reported at that interval. Above this number some are reported more often. */
+const DAMAGED_CUSTOMERS = 1000;
 
 interface WindowCommands {
   /** The library's name for reserve.lua with one window. */
@@ -72,9 +91,8 @@ export interface HourlyWindowOptions {
   /** Has no command timeout: even a late grant must arrive, so that it can be refunded. */
   readonly connection: RedisChannel;
   readonly names: RedisKeyNames;
-  /** Returns a new unique epoch for a window, without white space. */
-  readonly newEpoch: () => string;
-  readonly faults?: ReservationFaults;
+  readonly clock: Clock;
+  readonly observer: Pick<StoreObserver, 'refusing' | 'damagedWindow'>;
   /** Of the usage history. Undefined: none is written. */
   readonly retention?: UsageRetention | undefined;
   /** Default: one hour. Other shapes are for tests that cannot wait that long. */
@@ -85,14 +103,18 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   readonly #connection: RedisChannel;
   readonly #commands: WindowCommands;
   readonly #names: RedisKeyNames;
-  readonly #newEpoch: () => string;
-  readonly #faults: ReservationFaults | undefined;
   readonly #shape: WindowShape;
   readonly #retention: UsageRetention | undefined;
+  readonly #observer: HourlyWindowOptions['observer'];
+  readonly #refusals: WriteRefusals;
+  readonly #damageReports: Throttle;
+  /** Random, so that the epochs of all gateways differ. */
+  readonly #epochPrefix = randomBytes(EPOCH_BYTES).toString('base64url');
+  #epochs = 0;
   /** The calls of this turn, by the name of their window. */
   #turn = new Map<string, WindowCall>();
 
-  constructor({ connection, names, newEpoch, faults, retention, shape = HOURLY }: HourlyWindowOptions) {
+  constructor({ connection, names, clock, observer, retention, shape = HOURLY }: HourlyWindowOptions) {
     super({
       storeClient: connection.client,
       customIncrTtlLuaScript: RESERVE_LUA,
@@ -106,10 +128,29 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     this.#commands = connection.client as RedisClient & WindowCommands;
     this.#connection = connection;
     this.#names = names;
-    this.#newEpoch = newEpoch;
-    this.#faults = faults;
     this.#shape = shape;
     this.#retention = retention;
+    this.#observer = observer;
+    this.#refusals = new WriteRefusals(clock, (reason) => observer.refusing?.(reason));
+    this.#damageReports = new Throttle(clock, DAMAGE_INTERVAL_MS, DAMAGED_CUSTOMERS);
+  }
+
+  /** Redis refuses quota writes. */
+  get refusing(): boolean {
+    return this.#refusals.refusing;
+  }
+
+  /** Observes the announcement of this instance, a write that even an idle gateway makes every 10 s. */
+  async ofAnnouncement<Result>(announcement: Promise<Result>): Promise<Result> {
+    try {
+      const result = await announcement;
+      this.#refusals.written();
+      return result;
+    } catch (error) {
+      const reply = replyOf(error);
+      if (reply !== undefined && !DAMAGE.test(reply)) this.#refusals.refused(reply);
+      throw error;
+    }
   }
 
   reserve(request: ReserveRequest): Promise<Grant> {
@@ -211,14 +252,44 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
       this.#fail(call, new StoreUnavailableError(`Redis: ${describe(result)}`, { cause: result }));
       return;
     }
-    if (call.op === 'reserve') this.#faults?.reserved(result);
+    // A reservation that grants nothing does not prove that Redis accepts writes.
+    if (result.granted > 0) this.#refusals.written();
     call.resolve({ ...result, session });
   }
 
   #fail(call: WindowCall, error: unknown): void {
-    if (call.op === 'reserve') this.#faults?.notReserved(call.request, error);
+    if (call.op === 'reserve') this.#noteFault(call.request, error);
     call.reject(error);
   }
+
+  /** Distinguishes a Redis that refuses quota writes from a single damaged window. */
+  #noteFault({ customer, need }: ReserveRequest, error: unknown): void {
+    const reply = replyOf(error);
+    if (reply === undefined) return;
+    if (DAMAGE.test(reply) || isUnexpected(error)) {
+      this.#observer.damagedWindow?.(customer, this.#damageReports.isDue(customer) ? reply : undefined);
+    } else if (need > 0) {
+      // Usage reads do not count: a gateway that only reads would never detect that writes are accepted again.
+      this.#refusals.refused(reply);
+    }
+  }
+
+  /** Not random each time: every reservation needs an epoch, in case its window is new. */
+  #newEpoch(): string {
+    return `${this.#epochPrefix}.${(this.#epochs++).toString(36)}`;
+  }
+}
+
+/** Returns Redis' reply in place of a result; undefined when there was none, or the error is temporary. */
+function replyOf(error: unknown): string | undefined {
+  const cause = error instanceof StoreUnavailableError ? error.cause : undefined;
+  if (!(cause instanceof Error && (cause instanceof ReplyError || isUnexpected(error)))) return undefined;
+  const reply = describe(cause);
+  return PASSING.test(reply) ? undefined : reply;
+}
+
+function isUnexpected(error: unknown): boolean {
+  return error instanceof StoreUnavailableError && error.cause instanceof UnexpectedReplyError;
 }
 
 /**
