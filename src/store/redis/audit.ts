@@ -2,7 +2,7 @@
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, auditEntryFrom, auditFields } from '../audit-fields.ts';
 import { type AuditStore, InvalidCursorError } from '../store.ts';
 import type { RedisChannel } from './connection/channel.ts';
-import { pairsFrom } from './connection/replies.ts';
+import { pairsFrom } from './connection/client.ts';
 import type { RedisKeyNames } from './protocol/key-names.ts';
 
 const ENTRY_ID = /^(\d{1,20})-(\d{1,20})$/;

@@ -2,8 +2,8 @@
 import { type AnnouncedInstance, parseInstanceState } from '../announced-instances.ts';
 import type { Store, StoreOp } from '../store.ts';
 import { isTimeMs } from '../usage-history.ts';
-import type { RedisChannel } from './connection/channel.ts';
-import { pairsFrom, sendEach } from './connection/replies.ts';
+import { type RedisChannel, sendEach } from './connection/channel.ts';
+import { pairsFrom } from './connection/client.ts';
 import type { RedisKeyNames } from './protocol/key-names.ts';
 import { UnexpectedReplyError } from './protocol/redis-errors.ts';
 

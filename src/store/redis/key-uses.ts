@@ -1,8 +1,7 @@
 /** Last uses of keys: one sorted set, outside the tracked prefixes, so that uses are not pushed as changes. */
 import type { KeyUseStore } from '../store.ts';
 import { isTimeMs } from '../usage-history.ts';
-import type { RedisChannel } from './connection/channel.ts';
-import { inPieces, sendAll, sendEach } from './connection/replies.ts';
+import { inPieces, type RedisChannel, sendAll, sendEach } from './connection/channel.ts';
 import type { RedisKeyNames } from './protocol/key-names.ts';
 
 export function redisKeyUses(connection: RedisChannel, names: RedisKeyNames): KeyUseStore {

@@ -1,7 +1,11 @@
-/** The Redis client of a connection: ioredis with fewer socket writes, and with batches of commands. */
+/**
+ * The Redis client of a connection: ioredis with fewer socket writes, and with batches of commands. Checks of the form of
+ * Redis' replies.
+ */
 import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { Redis, type RedisOptions } from 'ioredis';
+import { Redis, type RedisOptions, ReplyError } from 'ioredis';
+import type { Fields } from '../../record-fields.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 export type Command = readonly [name: string, ...args: (string | number)[]];
@@ -69,4 +73,60 @@ export class RedisClient extends Redis {
     if (replies?.length !== commands.length) throw new UnexpectedReplyError('a pipeline');
     return replies;
   }
+}
+
+/** Resolves to the replies to the commands, in order, in the form of {@link sendAll}. */
+export async function pipelined(redis: RedisClient, commands: readonly Command[]): Promise<unknown[]> {
+  const replies = await redis.batch(commands);
+  return replies.map(([error, reply]) => {
+    if (error === null) return reply;
+    if (isWrongTypeError(error)) return undefined;
+    throw error;
+  });
+}
+
+/** Returns the pairs of a reply that alternates fields and values, or members and scores. */
+export function pairsFrom(reply: readonly unknown[]): [string, string][] {
+  return reply.flatMap((value, at) => (at % 2 === 0 ? [[String(value), String(reply[at + 1])]] : []));
+}
+
+/** Returns the fields of a hash from the reply to HGETALL in a pipeline. A key of another type has none. */
+export function hashFrom(reply: unknown): ReadonlyMap<string, string> {
+  if (Array.isArray(reply)) return new Map(pairsFrom(reply));
+  return new Map(Object.entries((reply ?? {}) as Record<string, string>));
+}
+
+export function isWrongTypeError(error: unknown): boolean {
+  return error instanceof Error && error instanceof ReplyError && error.message.startsWith('WRONGTYPE');
+}
+
+/** The cursor that starts a scan, and that Redis returns at its end. */
+export const SCAN_START = '0';
+
+/** Yields what each step of a scan finds, without duplicates within a step. */
+export async function* scanSteps(
+  step: (cursor: string) => Promise<[next: string, found: string[]]>,
+): AsyncGenerator<string[]> {
+  let cursor = SCAN_START;
+  do {
+    const [next, found] = await step(cursor);
+    yield [...new Set(found)];
+    cursor = next;
+  } while (cursor !== SCAN_START);
+}
+
+/** Returns the values by field name. @throws UnexpectedReplyError when `values` does not fit `names`. */
+export function named<Name extends string>(names: readonly Name[], values: unknown): Fields<Name> {
+  const isFieldList =
+    Array.isArray(values) &&
+    values.length === names.length &&
+    values.every((value) => value === null || typeof value === 'string');
+  if (!isFieldList) throw new UnexpectedReplyError('HMGET');
+  return Object.fromEntries(names.map((name, index) => [name, values[index]])) as Fields<Name>;
+}
+
+/** Returns the reply to GET. @throws UnexpectedReplyError */
+export function textFrom(reply: unknown): string | null {
+  if (reply !== null && typeof reply !== 'string') throw new UnexpectedReplyError('GET');
+  return reply;
 }

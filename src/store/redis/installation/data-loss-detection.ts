@@ -11,8 +11,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { StoreDoubtError } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import type { Command, RedisClient } from '../connection/client.ts';
-import { scanSteps, textFrom } from '../connection/replies.ts';
+import { type Command, type RedisClient, scanSteps, textFrom } from '../connection/client.ts';
 import { SessionTask } from '../connection/session-task.ts';
 import { PART_TAGS, partOf, slotOf } from '../protocol/hash-slots.ts';
 import type { RedisKeyNames, TrackedName } from '../protocol/key-names.ts';

@@ -7,8 +7,7 @@
  */
 import { MAX_DEAD_NOTICES, type Marks, type NoticeState, type NoticeStore, type StoredNotice } from '../../notices.ts';
 import type { StoreOp } from '../../store.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import { sendAll, sendEach } from '../connection/replies.ts';
+import { type RedisChannel, sendAll, sendEach } from '../connection/channel.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 

@@ -1,7 +1,7 @@
 /** Two strings for each customer, of which the former secret expires by itself. */
 import type { NotifySecretStore } from '../../notify-secrets.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { pipelined } from '../connection/replies.ts';
+import { pipelined } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 /** Must be called before the first command is sent on the connection, because it defines a command. */

@@ -12,8 +12,7 @@ import {
   type PortalSessionStore,
   parsePortalSession,
 } from '../../portal-sessions.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import { sendAll } from '../connection/replies.ts';
+import { type RedisChannel, sendAll } from '../connection/channel.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 /** See add-session.lua. */

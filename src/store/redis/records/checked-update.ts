@@ -3,8 +3,7 @@
 import type { DecideChange } from '../../record-changes.ts';
 import type { Fields } from '../../record-fields.ts';
 import { StoreUnavailableError } from '../../store.ts';
-import type { RedisClient } from '../connection/client.ts';
-import { named } from '../connection/replies.ts';
+import { named, type RedisClient } from '../connection/client.ts';
 
 /** An attempt fails when another program changes the record between the read and the write. */
 const MAX_ATTEMPTS = 20;

@@ -8,7 +8,7 @@
  * key's record is written even later, `createKey` itself deletes it: see records.ts.
  */
 import type { StoreOp } from '../../store.ts';
-import { sendAll, sendEach } from '../connection/replies.ts';
+import { sendAll, sendEach } from '../connection/channel.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
 
 /**

@@ -12,7 +12,7 @@ import {
   wrongType,
 } from '../../record-faults.ts';
 import { CUSTOMER_FIELDS, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
-import { sendEach } from '../connection/replies.ts';
+import { sendEach } from '../connection/channel.ts';
 import { isSha256, type RedisKeyNames } from '../protocol/key-names.ts';
 import type { KeyIndex, StoredKey } from './key-index.ts';
 import { scanHashes } from './name-scan.ts';

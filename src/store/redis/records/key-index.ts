@@ -9,9 +9,8 @@
  */
 import { KEY_FIELDS, type KeyFields, type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
 import type { StoreOp } from '../../store.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import type { RunScript } from '../connection/client.ts';
-import { pipelined, readHashes, scanSteps, sendEach } from '../connection/replies.ts';
+import { type RedisChannel, readHashes, sendEach } from '../connection/channel.ts';
+import { pipelined, type RunScript, scanSteps } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { scanHashes } from './name-scan.ts';
 

@@ -14,9 +14,8 @@
  */
 import { hash } from 'node:crypto';
 import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../../store.ts';
-import type { RedisChannel, ScanPlan } from '../connection/channel.ts';
-import type { RedisClient } from '../connection/client.ts';
-import { readHashes, SCAN_START, scanSteps, sendEach } from '../connection/replies.ts';
+import { type RedisChannel, readHashes, type ScanPlan, sendEach } from '../connection/channel.ts';
+import { type RedisClient, SCAN_START, scanSteps } from '../connection/client.ts';
 
 /** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
 const MAX_COUNT = 1000;

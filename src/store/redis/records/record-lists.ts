@@ -5,7 +5,7 @@
 
 import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId } from '../../record-fields.ts';
 import type { RecordStore, StoreOp } from '../../store.ts';
-import { readHashes } from '../connection/replies.ts';
+import { readHashes } from '../connection/channel.ts';
 import type { DataLossDetection } from '../installation/data-loss-detection.ts';
 import { isSha256 } from '../protocol/key-names.ts';
 import type { KeyIndex } from './key-index.ts';

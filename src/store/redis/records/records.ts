@@ -22,7 +22,7 @@ import {
 } from '../../record-fields.ts';
 import { DamagedRecordError, type RecordStore, type StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
-import { isWrongTypeError, named, textFrom } from '../connection/replies.ts';
+import { isWrongTypeError, named, textFrom } from '../connection/client.ts';
 import type { DataLossDetection } from '../installation/data-loss-detection.ts';
 import type { Mark } from '../installation/installation-mark.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';

@@ -5,8 +5,8 @@
 import { type FaultCode, keyFaults, type RecordFault, recordFault, wrongType } from '../../record-faults.ts';
 import { keyRecordFrom } from '../../record-fields.ts';
 import type { ReindexReport } from '../../store.ts';
-import type { Command } from '../connection/client.ts';
-import { inPieces, scanSteps, sendAll } from '../connection/replies.ts';
+import { inPieces, sendAll } from '../connection/channel.ts';
+import { type Command, scanSteps } from '../connection/client.ts';
 import { isSha256 } from '../protocol/key-names.ts';
 import type { KeyIndex, StoredKey } from './key-index.ts';
 import { scanAll } from './name-scan.ts';

@@ -21,9 +21,8 @@ import {
   type UsageHistory,
   type UsageRetention,
 } from '../../usage-history.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import type { Command } from '../connection/client.ts';
-import { hashFrom, inPieces, pairsFrom, sendAll, sendEach, storeTimeMs } from '../connection/replies.ts';
+import { inPieces, type RedisChannel, sendAll, sendEach, storeTimeMs } from '../connection/channel.ts';
+import { type Command, hashFrom, pairsFrom } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const READ: StoreOp = 'read_history';

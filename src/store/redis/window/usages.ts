@@ -4,8 +4,8 @@
  */
 import type { StoreOp, UsageReader } from '../../store.ts';
 import { dropTimeMs, HOURLY, unitsCounted, unitsSettled } from '../../window-arithmetic.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import { hashFrom, sendAll, storeTimeMs } from '../connection/replies.ts';
+import { type RedisChannel, sendAll, storeTimeMs } from '../connection/channel.ts';
+import { hashFrom } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 const OP: StoreOp = 'read_usages';
