@@ -4,7 +4,7 @@
  */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { InstallationMark } from '../../src/store/redis/installation/installation-mark.ts';
+import { InstallationMark } from '../../src/store/redis/installation/data-loss-detection.ts';
 
 const NAME = 'test:installed';
 

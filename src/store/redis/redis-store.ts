@@ -13,7 +13,6 @@
  * are four connections to each master: see cluster.ts.
  */
 
-import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
@@ -57,7 +56,6 @@ const RECONNECT_MS = 1000;
 const TEMPORARY = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|NOREPLICAS) /;
 /** How long opening waits for the push and the installation marks. */
 const OPEN_MS = 2000;
-const INSTALLED_BYTES = 16;
 
 export interface RedisStoreOptions extends RedisSecurity {
   /** For the syntax see src/store/store-address.ts. */
@@ -100,7 +98,6 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   const dataLoss = new DataLossDetection({
     connection: records,
     names,
-    newId: () => randomBytes(INSTALLED_BYTES).toString('hex'),
     warn,
     onFailure: (error) => warnOfRefusal('the gateway cannot detect that the store lost its data', error),
     readOnly,

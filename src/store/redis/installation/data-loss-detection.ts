@@ -1,13 +1,27 @@
 /**
  * Decides whether a record that is missing from the store can be taken not to exist. That is in doubt when the store
- * lost its data or holds no record at all (see installation-mark.ts), and when Redis evicted keys (see evictions.ts).
+ * lost its data or holds no record at all, and when Redis evicted keys (see evictions.ts).
  *
- * `<prefix>:installed` holds the installation mark, a random id. In a cluster each part of the slots has one more mark;
- * a read of a record also reads the mark of its part.
+ * The installation mark is a random id in `<prefix>:installed`. In a cluster there is one more for each part of the slots,
+ * because a master may lose its data while the others keep theirs; a read of a record also reads the mark of its part. A
+ * gateway remembers the id that it read first.
+ *
+ * | mark | meaning |
+ * |---|---|
+ * | the remembered id X | The data is whole. |
+ * | missing | The data was lost. The gateway writes `lost-X`, so that gateways that start later know. |
+ * | `lost-X` | The data was lost, until X is back. |
+ * | `init-…` | An operator accepts the data as it is. |
+ * | another id | The data was lost: another gateway started on the emptied store. Never overwritten. |
+ *
+ * A store without any record proves nothing, because a gateway that starts after a loss finds it empty as well. The id
+ * read from an empty store proves little: a restore may be filling the store, and it writes its own id last. So another
+ * id may replace that id, unless data may have been lost in between.
  *
  * No timer is needed: each read of a record also reads the mark, Redis pushes changes of the mark, and each new
  * connection reads it.
  */
+import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { StoreDoubtError } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
@@ -17,18 +31,26 @@ import { PART_TAGS, partOf, slotOf } from '../protocol/hash-slots.ts';
 import type { RedisKeyNames, TrackedName } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { Evictions } from './evictions.ts';
-import { type DataState, InstallationMark, initId, type Mark } from './installation-mark.ts';
 
+const LOST_PREFIX = 'lost-';
+const INIT_PREFIX = 'init-';
+const ID_BYTES = 16;
 const SCAN_COUNT = 1000;
 /** Time in which a gateway that starts on an empty cluster writes every mark. */
 const START_MS = 200;
+
+export interface Mark {
+  readonly name: string;
+  readonly id: string | null;
+}
+
+/** `unknown`: the search for a record has not finished. */
+type DataState = 'unknown' | 'empty' | 'wiped' | 'whole';
 
 interface DataLossDetectionOptions {
   /** The connection on which records are read. */
   readonly connection: RedisChannel;
   readonly names: RedisKeyNames;
-  /** Returns a new random id. */
-  readonly newId: () => string;
   readonly warn: (message: string) => void;
   /** Called when marks or evictions cannot be read, or a mark cannot be written. */
   readonly onFailure: (error: unknown) => void;
@@ -135,8 +157,8 @@ export class DataLossDetection {
 
   /** Accepts the store's present data as intended. */
   async initialise(): Promise<void> {
-    const { connection, newId } = this.#options;
-    const id = initId(newId());
+    const { connection } = this.#options;
+    const id = INIT_PREFIX + newId();
     await this.#evictions.accept();
     await allOf(
       connection.client,
@@ -207,7 +229,7 @@ export class DataLossDetection {
 
   /** Writes a new id when there is no mark at all, and the id to the marks of the parts when none of them exists. */
   async #writeMissing([main, ...parts]: readonly Mark[]): Promise<void> {
-    const { connection, newId } = this.#options;
+    const { connection } = this.#options;
     if (main === undefined) throw new UnexpectedReplyError('GET');
     const hasParts = !parts.every(isMissing);
     if (main.id === null && !hasParts && (await connection.client.set(main.name, newId(), 'NX')) === 'OK') {
@@ -287,4 +309,90 @@ async function allOf(redis: RedisClient, commands: readonly Command[]): Promise<
 
 function isMissing({ id }: Mark): boolean {
   return id === null;
+}
+
+function newId(): string {
+  return randomBytes(ID_BYTES).toString('hex');
+}
+
+/** Derives the state of the data from the marks that are read, without I/O. */
+export class InstallationMark {
+  #remembered: string | undefined;
+  #records: 'unknown' | 'none' | 'some' = 'unknown';
+  /** The remembered id was read from a store without records. */
+  #isReplaceable = false;
+  /** Names of marks that do not hold the remembered id. */
+  readonly #lost = new Set<string>();
+
+  get state(): DataState {
+    if (this.#lost.size > 0) return 'wiped';
+    if (this.#records === 'some' || this.#remembered?.startsWith(INIT_PREFIX)) return 'whole';
+    return this.#records === 'none' ? 'empty' : 'unknown';
+  }
+
+  /** No id has been read from a mark yet. */
+  get isNew(): boolean {
+    return this.#remembered === undefined;
+  }
+
+  get hasRecord(): boolean {
+    return this.#records === 'some';
+  }
+
+  /**
+   * Updates the state from a mark that was read. Returns the value that must be written to the mark with SET NX, so
+   * that another gateway's write wins; undefined when nothing must be written.
+   */
+  see({ name, id }: Mark): string | undefined {
+    if (id === null) {
+      if (this.#remembered === undefined) return undefined;
+      this.#lose(name);
+      return LOST_PREFIX + this.#remembered;
+    }
+    if (id.startsWith(LOST_PREFIX)) {
+      this.#remember(id.slice(LOST_PREFIX.length));
+      this.#lose(name);
+    } else if (id === this.#remembered) {
+      this.#lost.delete(name);
+    } else if (id.startsWith(INIT_PREFIX)) {
+      this.#remember(id);
+      this.#lost.clear();
+    } else if (this.#remembered === undefined) {
+      this.#remember(id);
+    } else if (this.#isReplaceable && this.#lost.size === 0) {
+      this.#remembered = id;
+    } else {
+      this.#lose(name);
+    }
+    return undefined;
+  }
+
+  /** Notes that there is a record. */
+  sawRecord(): void {
+    this.#records = 'some';
+  }
+
+  /** Notes that a scan of all Redis keys found no record. */
+  sawNoRecord(): void {
+    if (this.#records === 'some') return;
+    this.#records = 'none';
+    this.#isReplaceable = true;
+  }
+
+  /** Notes that data may have been lost unnoticed: everything was deleted, or a connection was lost. */
+  doubt(): void {
+    this.#isReplaceable = false;
+    if (this.#remembered === undefined || this.#records === 'none') this.#records = 'unknown';
+  }
+
+  #lose(name: string): void {
+    this.#lost.add(name);
+    // A restore brings records, so the search for them must be repeated when the mark is back.
+    if (this.#records === 'none') this.#records = 'unknown';
+  }
+
+  #remember(id: string): void {
+    this.#remembered = id;
+    this.#isReplaceable = false;
+  }
 }

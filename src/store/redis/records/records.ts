@@ -23,8 +23,7 @@ import {
 import { DamagedRecordError, type RecordStore, type StoreOp } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { isWrongTypeError, named, textFrom } from '../connection/client.ts';
-import type { DataLossDetection } from '../installation/data-loss-detection.ts';
-import type { Mark } from '../installation/installation-mark.ts';
+import type { DataLossDetection, Mark } from '../installation/data-loss-detection.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { checkedUpdates } from './checked-update.ts';
