@@ -1,7 +1,6 @@
 import type { CheckedRequestOf } from '../admin-api/routes.ts';
 import { isUnusedSince, isValidKey, keyState, oldestFirst } from '../keys/key-state.ts';
-import { expiresWithin } from '../store/key-expiry.ts';
-import type { EnforcedKey, KeyChange, KeyRecord } from '../store/record-fields.ts';
+import { type EnforcedKey, expiryMsOf, type KeyChange, type KeyRecord } from '../store/record-fields.ts';
 import type { Page } from '../store/store.ts';
 import { changesNothing } from './audit.ts';
 import { importKey, issueKey } from './create-key.ts';
@@ -85,10 +84,11 @@ export function keyHandlers(
   function filteredBy(filter: Filter): ReadPage<UsedKey> {
     const { prefix, sha256, id, unusedDays, expiringDays } = filter;
     const nowMs = clock.nowMs();
-    const expiring = expiringDays && { fromMs: nowMs, toMs: nowMs + expiringDays * DAY_MS };
+    const expiresByMs = expiringDays && nowMs + expiringDays * DAY_MS;
     const unused = unusedDays && { nowMs, sinceMs: nowMs - unusedDays * DAY_MS };
     const isUnused = ({ record, lastUsedMs }: UsedKey) => !unused || isUnusedSince(record, lastUsedMs, unused);
-    const isExpiring = (key: KeyRecord) => !expiring || (isValidKey(key, nowMs) && expiresWithin(key, expiring));
+    const isExpiring = (key: KeyRecord) =>
+      !expiresByMs || (isValidKey(key, nowMs) && (expiryMsOf(key) ?? Number.POSITIVE_INFINITY) <= expiresByMs);
     const list: ReadPage<KeyRecord> = (cursor, limit) => {
       if (id !== undefined) return records.findKeyById(id).then(pageOfOne);
       return sha256 === undefined ? records.listKeys(cursor, limit) : pageWith(sha256);

@@ -3,8 +3,8 @@
  * The successor is created first, so a failure halfway leaves the old key working or the new key in place. Both keys
  * belong to the customer and share its quota.
  */
-import { expiryMsOf, isUnreadable, keyState } from '../keys/key-state.ts';
-import type { KeyRecord } from '../store/record-fields.ts';
+import { isUnreadable, keyState } from '../keys/key-state.ts';
+import { expiryMsOf, type KeyRecord } from '../store/record-fields.ts';
 import type { KeyReplacement } from '../store/store.ts';
 import { issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';

@@ -7,10 +7,9 @@ import { isDeepStrictEqual } from 'node:util';
 import { AddressBlocks } from '../base/address-block.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Invalidation, Invalidations } from '../store/invalidations.ts';
-import { type EnforcedCustomer, type EnforcedKey, isCustomerId, isKeyId } from '../store/record-fields.ts';
+import { type EnforcedCustomer, type EnforcedKey, expiryMsOf, isCustomerId, isKeyId } from '../store/record-fields.ts';
 import type { RecordStore } from '../store/store.ts';
 import { failsChecksum, sha256Hex } from './api-key.ts';
-import { expiryMsOf } from './key-state.ts';
 import { type KeyUse, NEVER_NOTED } from './key-uses.ts';
 import { type CacheTimes, RecordCache } from './record-cache.ts';
 

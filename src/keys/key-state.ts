@@ -1,17 +1,9 @@
 import { parseTimestamp } from '../base/timestamp.ts';
 import type { KeyRestrictions } from '../store/key-restrictions.ts';
-import type { EnforcedKey, KeyRecord } from '../store/record-fields.ts';
+import { type EnforcedKey, expiryMsOf, type KeyRecord } from '../store/record-fields.ts';
 
 /** The states of a key's record; its customer may also be suspended. `rotated`: replaced, and valid until it expires. */
 type KeyState = 'live' | 'rotated' | 'expired' | 'revoked';
-
-/**
- * Returns the wall time in ms at which a key expires; undefined if it does not. An unreadable time counts as already
- * past: a limit was intended, and no assumed one is safe.
- */
-export function expiryMsOf({ expiresAt }: Pick<EnforcedKey, 'expiresAt'>): number | undefined {
-  return expiresAt === undefined ? undefined : (parseTimestamp(expiresAt) ?? 0);
-}
 
 export function keyState(record: EnforcedKey, nowMs: number): KeyState {
   if (record.revokedAt !== undefined) return 'revoked';

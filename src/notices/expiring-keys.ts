@@ -8,9 +8,8 @@ import type { Clock, Scheduler } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import { Periodic } from '../base/periodic.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
-import { readableExpiryMs } from '../store/key-expiry.ts';
 import type { NoticeStore } from '../store/notices.ts';
-import { isCustomerId, isKeyId, type KeyRecord } from '../store/record-fields.ts';
+import { expiryMsOf, isCustomerId, isKeyId, type KeyRecord } from '../store/record-fields.ts';
 import type { RecordStore } from '../store/store.ts';
 import { newNotice } from './notice.ts';
 
@@ -98,7 +97,7 @@ export class ExpiringKeys {
   async #tell(key: KeyRecord, days: readonly number[]): Promise<boolean> {
     const { notices, clock } = this.#options;
     const nowMs = clock.nowMs();
-    const expiresMs = readableExpiryMs(key);
+    const expiresMs = expiryMsOf(key);
     const due = dueDays(key, days, nowMs);
     // Other programs may have written anything as ids.
     if (due === undefined || expiresMs === undefined || !isKeyId(key.id) || !isCustomerId(key.customer)) return false;
@@ -123,7 +122,7 @@ export class ExpiringKeys {
  * whole life is not longer than that: its creator would get the notice right away.
  */
 function dueDays(key: KeyRecord, days: readonly number[], nowMs: number): number | undefined {
-  const expiresMs = readableExpiryMs(key);
+  const expiresMs = expiryMsOf(key);
   if (expiresMs === undefined || expiresMs <= nowMs || key.revokedAt !== undefined) return undefined;
   const createdMs = parseTimestamp(key.createdAt ?? '') ?? Number.NEGATIVE_INFINITY;
   const due = days.find((each) => expiresMs - nowMs <= each * DAY_MS);

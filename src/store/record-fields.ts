@@ -192,6 +192,14 @@ export function isSuspendedAt(
   return suspended && (suspendedUntilMs === undefined || nowMs < suspendedUntilMs);
 }
 
+/**
+ * Returns the wall time in ms at which a key expires; undefined if it does not. An unreadable time counts as already
+ * past: a limit was intended, and no assumed one is safe.
+ */
+export function expiryMsOf({ expiresAt }: Pick<EnforcedKey, 'expiresAt'>): number | undefined {
+  return expiresAt === undefined ? undefined : (parseTimestamp(expiresAt) ?? 0);
+}
+
 /** Returns the fields that are set or changed; null or an empty value unsets a field. */
 export function keyFields(record: KeyRecord | KeyChange): KeyFields {
   const { scopes, allowedAddresses } = record;

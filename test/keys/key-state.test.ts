@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { expiryMsOf, isUnusedSince, isValidKey, keyState } from '../../src/keys/key-state.ts';
-import type { KeyRecord } from '../../src/store/record-fields.ts';
+import { isUnusedSince, isValidKey, keyState } from '../../src/keys/key-state.ts';
+import { expiryMsOf, type KeyRecord } from '../../src/store/record-fields.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 
