@@ -13,7 +13,8 @@ import {
   planOf,
   secondsUntilUnits,
 } from './effective-limit.ts';
-import type { Admission, Admitted, HourlyQuota, QuotaMode, QuotaSettings, Usage } from './hourly-quota.ts';
+import type { Admission, Admitted, QuotaMode, QuotaSettings, Usage } from './hourly-quota.ts';
+import type { LeasedQuota } from './leased-quota.ts';
 import type { RecentUsage } from './recent-usage.ts';
 
 /** The plan's burst limit, and how many more requests it allows now. */
@@ -57,14 +58,14 @@ interface CustomerQuotaParts {
   readonly limits: LimitPolicy;
   readonly bursts: BurstLimiter;
   readonly concurrency: ConcurrencyLimiter;
-  readonly hourly: HourlyQuota;
+  readonly hourly: LeasedQuota;
   readonly recentUsage: RecentUsage;
   /** Wall time by which temporary limits and suspensions end. */
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
 export class CustomerQuota {
-  readonly hourly: HourlyQuota;
+  readonly hourly: LeasedQuota;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly #bursts: BurstLimiter;
   readonly #concurrency: ConcurrencyLimiter;
@@ -98,7 +99,7 @@ export class CustomerQuota {
     return planNameOf(plan, this.#limits);
   }
 
-  /** Decides one request; without a promise if memory suffices. Fails as {@link HourlyQuota.admit} does. */
+  /** Decides one request; without a promise if memory suffices. Fails as {@link LeasedQuota.admit} does. */
   decide(customer: CustomerRecord): QuotaDecision | Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
@@ -129,11 +130,19 @@ export class CustomerQuota {
       }
     }
     // A request that is not admitted does not reach the upstream, so neither limit counts it.
-    const uncount = () => {
+    const settle = (decision: QuotaDecision | undefined) => {
+      if (decision?.outcome === 'admitted') return;
       if (taken) this.#bursts.uncount(taken);
       release?.();
     };
-    return undoUnlessAdmitted(() => this.#decideHour(customer, found, plan, burst, release), uncount);
+    let deciding: QuotaDecision | Promise<QuotaDecision> | undefined;
+    try {
+      deciding = this.#decideHour(customer, found, plan, burst, release);
+    } finally {
+      if (deciding instanceof Promise) deciding.then(settle, () => settle(undefined));
+      else settle(deciding);
+    }
+    return deciding;
   }
 
   /** Returns usage at most 250 ms old, for customers that query their own. Rejects with StoreUnavailableError. */
@@ -174,28 +183,6 @@ function decisionOf(
   const used = limit - admission.remaining;
   const shadow = shadowLimit === undefined ? undefined : used > shadowLimit ? 'denied' : 'allowed';
   return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit, release };
-}
-
-/** Calls `undo` once if the decision is not an admission, or cannot be made. */
-function undoUnlessAdmitted(
-  decide: () => QuotaDecision | Promise<QuotaDecision>,
-  undo: () => void,
-): QuotaDecision | Promise<QuotaDecision> {
-  const settle = (decision: QuotaDecision): QuotaDecision => {
-    if (decision.outcome !== 'admitted') undo();
-    return decision;
-  };
-  const fail = (error: unknown): never => {
-    undo();
-    throw error;
-  };
-  let deciding: QuotaDecision | Promise<QuotaDecision>;
-  try {
-    deciding = decide();
-  } catch (error) {
-    return fail(error);
-  }
-  return deciding instanceof Promise ? deciding.then(settle, fail) : settle(deciding);
 }
 
 function settingsOf({ createdAt = '', usageResetAt = createdAt }: CustomerRecord, limit: number): QuotaSettings {

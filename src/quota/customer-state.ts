@@ -1,7 +1,17 @@
 import type { Scheduled } from '../base/clock.ts';
 import { LruEntry } from '../base/lru-map.ts';
+import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../store/window-arithmetic.ts';
 import type { Admission, QuotaSettings } from './hourly-quota.ts';
-import type { CustomerLeases, Instant, LeaseLength } from './leases.ts';
+import { type CustomerLeases, type Instant, type Lease, type LeaseLength, LONG_LEASE, SHORT_LEASE } from './leases.ts';
+
+/** The next lease is requested this long before the current one ends or runs out of units. */
+const REFILL_MS = 50;
+/** A short lease gets units for this long. Less than the lease lasts, because refunding unused units costs a call. */
+const AHEAD_MS = 900;
+/** Customers with a lower rate get long leases, and a lease only when a request needs it. */
+const BUSY_PER_MS = 10 / 1000;
+/** A lease for a single expected request costs about as many refunds as it saves reservations. */
+const MIN_LONG_LEASE_UNITS = 2;
 
 export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
   return a.limit === b.limit && a.usageResetAt === b.usageResetAt;
@@ -94,19 +104,19 @@ class RateMeter {
 
 /** All quota state that one instance keeps in memory for a customer. */
 export class CustomerState extends LruEntry<string> {
-  /** Follows bursts; see `meanRate` for customers with few requests. */
-  readonly rate = new RateMeter(2000);
+  /** Follows bursts; see `#meanRate` for customers with few requests. */
+  readonly #rate = new RateMeter(2000);
   /** Sees rates well below one request a second. */
-  readonly meanRate = new RateMeter(10_000);
+  readonly #meanRate = new RateMeter(10_000);
   settings: QuotaSettings;
   readonly leases: CustomerLeases;
   readonly waiters: Waiter[] = [];
   call: Call | undefined;
   lastReply: LastReply | undefined;
   refusal: RememberedRefusal | undefined;
-  /** Request the next lease when at most `refillAtUnits` units are left, or from `refillAfter` (monotonic ms) on. */
-  refillAtUnits = -1;
-  refillAfter = Number.POSITIVE_INFINITY;
+  /** Request the next lease when at most `#refillAtUnits` units are left, or from `#refillAfter` (monotonic ms) on. */
+  #refillAtUnits = -1;
+  #refillAfter = Number.POSITIVE_INFINITY;
 
   constructor(customer: string, settings: QuotaSettings, leases: CustomerLeases) {
     super(customer);
@@ -116,6 +126,45 @@ export class CustomerState extends LruEntry<string> {
 
   get customer(): string {
     return this.key;
+  }
+
+  noteRequest({ monotonicMs }: Instant): void {
+    this.#rate.note(monotonicMs);
+    this.#meanRate.note(monotonicMs);
+  }
+
+  /**
+   * Returns how long the next lease lasts, and how many units it should have beyond `need`. Long leases let a customer
+   * with few requests use one reservation for several, far from its limit. Near it, for busy customers, and while nothing
+   * is known of a customer's rate, leases are short.
+   */
+  nextLease(need: number, { monotonicMs }: Instant): { readonly length: LeaseLength; readonly ahead: number } {
+    const perMs = this.#rate.perMs(monotonicMs);
+    if (perMs < BUSY_PER_MS && this.#meanRate.hasHistory(monotonicMs)) {
+      const meanPerMs = Math.min(BUSY_PER_MS, this.#meanRate.perMs(monotonicMs));
+      const expected = Math.floor(meanPerMs * LONG_LEASE.usableLeaseMs);
+      const ahead = Math.min(expected, Math.floor((this.lastReply?.free ?? 0) / LONG_AHEAD_DIVISOR) - need);
+      if (ahead >= MIN_LONG_LEASE_UNITS) return { length: LONG_LEASE, ahead };
+    }
+    return { length: SHORT_LEASE, ahead: Math.max(0, Math.floor(perMs * AHEAD_MS) - need) };
+  }
+
+  /** Plans when to request the next lease. Near the limit it is not planned: there the store decides every request. */
+  planRefill(lease: Lease, { monotonicMs }: Instant): void {
+    const perMs = this.#rate.perMs(monotonicMs);
+    const neededWhileAsking = perMs * REFILL_MS;
+    const isWorthIt = perMs >= BUSY_PER_MS && lease.grant.free / AHEAD_DIVISOR > neededWhileAsking;
+    this.#refillAtUnits = isWorthIt ? neededWhileAsking : -1;
+    this.#refillAfter = isWorthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;
+  }
+
+  cancelRefill(): void {
+    this.#refillAtUnits = -1;
+    this.#refillAfter = Number.POSITIVE_INFINITY;
+  }
+
+  isRefillDue(unitsLeft: number, { monotonicMs }: Instant): boolean {
+    return unitsLeft <= this.#refillAtUnits || monotonicMs >= this.#refillAfter;
   }
 
   /** Evicting the state loses no unit if no waiting request, call or unused unit is left. */

@@ -1,33 +1,10 @@
-/** The hourly quota as the rest of the gateway sees it: admissions, usage and the state of a customer's leases. */
+/** What the hourly quota tells the rest of the gateway: admissions, usage and the state of a customer's leases. */
 
 /** How much of its hourly limit a customer has used. */
 export interface UsageRatio {
   readonly customer: string;
   /** Used units divided by the limit. Exceeds 1 after the limit was lowered. */
   readonly ratio: number;
-}
-
-export interface HourlyQuota {
-  /**
-   * Admits or refuses one request; without a promise if memory suffices to decide. Rejects or throws with
-   * StoreUnavailableError when the store is unavailable and the config forbids deciding without it.
-   */
-  admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission>;
-  /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
-  usage(customer: string, limit: number): Promise<Usage>;
-  /**
-   * Returns how many requests this instance admitted since it added the customer to memory. Only the difference of two
-   * values is meaningful.
-   */
-  admitted(customer: string): number;
-  /** Returns the seconds until units are available again, if the store's last reply left none; else 0. */
-  secondsWithoutUnits(customer: string, settings: QuotaSettings): number;
-  /** Returns the customer's leases and remembered refusal in this instance's memory. */
-  leaseState(customer: string): LeaseState;
-  /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */
-  highestUsage(count: number): readonly UsageRatio[];
-  /** Refunds unused units. Waits at most one store timeout for calls in flight, and one for the refunds. */
-  close(): Promise<void>;
 }
 
 /** A customer's leases and remembered refusal, in the memory of one instance. */

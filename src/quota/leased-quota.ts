@@ -14,42 +14,22 @@
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { LruEntries } from '../base/lru-map.ts';
 import { type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
-import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../store/window-arithmetic.ts';
 import { areSameSettings, type Call, CustomerState, type RememberedRefusal, type Waiter } from './customer-state.ts';
 import { highestUsage } from './highest-usage.ts';
-import type {
-  Admission,
-  HourlyQuota,
-  LeaseState,
-  QuotaMode,
-  QuotaSettings,
-  Usage,
-  UsageRatio,
-} from './hourly-quota.ts';
+import type { Admission, LeaseState, QuotaMode, QuotaSettings, Usage, UsageRatio } from './hourly-quota.ts';
 import {
   CustomerLeases,
   type Instant,
   Lease,
   LeaseAdmission,
-  type LeaseLength,
   LeaseTimers,
-  LONG_LEASE,
   moreAt,
   REFUND_GRACE_MS,
   readInstant,
-  SHORT_LEASE,
 } from './leases.ts';
 import type { QuotaWithoutStore } from './without-store.ts';
 
 const MAX_REFUSAL_MS = 30_000;
-/** The next lease is requested this long before the current one ends or runs out of units. */
-const REFILL_MS = 50;
-/** A short lease gets units for this long. Less than the lease lasts, because refunding unused units costs a call. */
-const AHEAD_MS = 900;
-/** Customers with a lower rate get long leases, and a lease only when a request needs it. */
-const BUSY_PER_MS = 10 / 1000;
-/** A lease for a single expected request costs about as many refunds as it saves reservations. */
-const MIN_LONG_LEASE_UNITS = 2;
 const WINDOW_SECONDS = 3600;
 
 /** Is told of high usage, as the store's replies to reservations say. Units of open leases count as used. */
@@ -74,7 +54,7 @@ interface LeasedQuotaOptions {
   readonly customers: number;
 }
 
-export class LeasedQuota implements HourlyQuota {
+export class LeasedQuota {
   readonly #options: LeasedQuotaOptions;
   readonly #customers: LruEntries<string, CustomerState>;
   readonly #timers: LeaseTimers;
@@ -86,11 +66,14 @@ export class LeasedQuota implements HourlyQuota {
     this.#customers = new LruEntries(options.customers);
   }
 
+  /**
+   * Admits or refuses one request; without a promise if memory suffices to decide. Rejects or throws with
+   * StoreUnavailableError when the store is unavailable and the config forbids deciding without it.
+   */
   admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission> {
     const now = this.#now();
     const state = this.#stateOf(customer, settings, now);
-    state.rate.note(now.monotonicMs);
-    state.meanRate.note(now.monotonicMs);
+    state.noteRequest(now);
     const fromLease = this.#admitFromLease(state, now, 'lease');
     if (fromLease) return fromLease;
     if (state.refusal && now.monotonicMs < state.refusal.until) return this.#refused(state.refusal, 'lease');
@@ -102,6 +85,7 @@ export class LeasedQuota implements HourlyQuota {
     });
   }
 
+  /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
   async usage(customer: string, limit: number): Promise<Usage> {
     if (!this.#storeResponds(customer)) throw new StoreUnavailableError('the store is away');
     const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
@@ -125,10 +109,15 @@ export class LeasedQuota implements HourlyQuota {
     };
   }
 
+  /**
+   * Returns how many requests this instance admitted since it added the customer to memory. Only the difference of two
+   * values is meaningful.
+   */
   admitted(customer: string): number {
     return this.#customers.get(customer)?.leases.admitted ?? 0;
   }
 
+  /** Returns the seconds until units are available again, if the store's last reply left none; else 0. */
   secondsWithoutUnits(customer: string, settings: QuotaSettings): number {
     const state = this.#customers.get(customer);
     if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.#storeResponds(customer)) return 0;
@@ -137,6 +126,7 @@ export class LeasedQuota implements HourlyQuota {
     return free + state.leases.unitsLeft === 0 && moreAt > nowMs ? secondsUntil(moreAt, nowMs) : 0;
   }
 
+  /** Returns the customer's leases and remembered refusal in this instance's memory. */
   leaseState(customer: string): LeaseState {
     const state = this.#customers.get(customer);
     const nowMs = this.#options.clock.monotonicMs();
@@ -145,10 +135,12 @@ export class LeasedQuota implements HourlyQuota {
     return { leases: leases ?? [], refusedForMs: until > nowMs ? until - nowMs : undefined };
   }
 
+  /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */
   highestUsage(count: number): readonly UsageRatio[] {
     return highestUsage(this.#customers.values(), count, this.#options.clock.monotonicMs());
   }
 
+  /** Refunds unused units. Waits at most one store timeout for calls in flight, and one for the refunds. */
   async close(): Promise<void> {
     await this.#withinTimeout(this.#callsSettled()).catch(() => undefined);
     const now = this.#now();
@@ -200,8 +192,7 @@ export class LeasedQuota implements HourlyQuota {
     const { leases, lastReply } = state;
     const { unitsLeft } = leases;
     // Not while waiting requests are being admitted: the reservation would ask for their units again.
-    const isDue = unitsLeft <= state.refillAtUnits || now.monotonicMs >= state.refillAfter;
-    if (mode === 'lease' && isDue) this.#refill(state);
+    if (mode === 'lease' && state.isRefillDue(unitsLeft, now)) this.#refill(state);
     return new LeaseAdmission(leases, lease, now, mode, (lastReply?.free ?? 0) + unitsLeft, lastReply?.moreAt ?? 0);
   }
 
@@ -214,7 +205,7 @@ export class LeasedQuota implements HourlyQuota {
     if (state.call) return;
     const sentAt = this.#now();
     const need = state.waiters.length;
-    const { length, ahead } = leaseFor(state, need, sentAt.monotonicMs);
+    const { length, ahead } = state.nextLease(need, sentAt);
     const call: Call = {
       sentAt,
       length,
@@ -245,8 +236,7 @@ export class LeasedQuota implements HourlyQuota {
   }
 
   #refill(state: CustomerState): void {
-    state.refillAtUnits = -1;
-    state.refillAfter = Number.POSITIVE_INFINITY;
+    state.cancelRefill();
     if (this.#storeResponds(state.customer)) this.#reserve(state);
   }
 
@@ -274,7 +264,7 @@ export class LeasedQuota implements HourlyQuota {
     const { limit } = call.settings;
     if (levels && 100 * grant.used >= levels.lowestPercent * limit) levels.reached(state.customer, limit, grant);
     state.leases.add(lease);
-    this.#planRefill(state, lease, now);
+    state.planRefill(lease, now);
     this.#serve(state, now);
     if (grant.granted >= call.need) return;
 
@@ -306,15 +296,6 @@ export class LeasedQuota implements HourlyQuota {
       if (admission === undefined) return;
       state.waiters.shift()?.resolve(admission);
     }
-  }
-
-  /** Plans when to request the next lease. Near the limit it is not planned: there the store decides every request. */
-  #planRefill(state: CustomerState, lease: Lease, { monotonicMs }: Instant): void {
-    const perMs = state.rate.perMs(monotonicMs);
-    const neededWhileAsking = perMs * REFILL_MS;
-    const worthIt = perMs >= BUSY_PER_MS && lease.grant.free / AHEAD_DIVISOR > neededWhileAsking;
-    state.refillAtUnits = worthIt ? neededWhileAsking : -1;
-    state.refillAfter = worthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;
   }
 
   /** Times out the call and waiting requests. These are in order of arrival, so the first has the earliest deadline. */
@@ -363,25 +344,6 @@ export class LeasedQuota implements HourlyQuota {
       call.then(resolve, reject).finally(() => timer.cancel());
     });
   }
-}
-
-/**
- * Returns how long the next lease lasts, and how many units it should have beyond `need`. Long leases let a customer with
- * few requests use one reservation for several, far from its limit. Near it, for busy customers, and while nothing is
- * known of a customer's rate, leases are short.
- */
-function leaseFor(
-  { rate, meanRate, lastReply }: CustomerState,
-  need: number,
-  nowMs: number,
-): { readonly length: LeaseLength; readonly ahead: number } {
-  const perMs = rate.perMs(nowMs);
-  if (perMs < BUSY_PER_MS && meanRate.hasHistory(nowMs)) {
-    const expected = Math.floor(Math.min(BUSY_PER_MS, meanRate.perMs(nowMs)) * LONG_LEASE.usableLeaseMs);
-    const ahead = Math.min(expected, Math.floor((lastReply?.free ?? 0) / LONG_AHEAD_DIVISOR) - need);
-    if (ahead >= MIN_LONG_LEASE_UNITS) return { length: LONG_LEASE, ahead };
-  }
-  return { length: SHORT_LEASE, ahead: Math.max(0, Math.floor(perMs * AHEAD_MS) - need) };
 }
 
 /** Returns whether a change of settings ends the leases granted before it. */

@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import { areSameSettings } from './customer-state.ts';
-import type { HourlyQuota, QuotaSettings, Usage } from './hourly-quota.ts';
+import type { QuotaSettings, Usage } from './hourly-quota.ts';
+import type { LeasedQuota } from './leased-quota.ts';
 
 /** Limits a customer that polls its usage to four store calls a second. */
 const REUSE_MS = 250;
@@ -15,7 +16,7 @@ interface Read {
 }
 
 interface RecentUsageOptions {
-  readonly hourly: Pick<HourlyQuota, 'usage' | 'admitted'>;
+  readonly hourly: Pick<LeasedQuota, 'usage' | 'admitted'>;
   readonly storeIsUp: (customer: string) => boolean;
   readonly clock: Clock;
   /** Maximum number of customers in memory. */

@@ -17,6 +17,7 @@ import { createMetrics } from '../../src/observability/metrics.ts';
 import { BurstLimiter } from '../../src/quota/burst.ts';
 import { ConcurrencyLimiter } from '../../src/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
+import type { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { RecentUsage } from '../../src/quota/recent-usage.ts';
 import type { KeyRestrictions } from '../../src/store/key-restrictions.ts';
 import type { CustomerRecord } from '../../src/store/record-fields.ts';
@@ -140,7 +141,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     quota: new CustomerQuota({
       limits: { plans: PLANS, formerPlans: new Map(), overrides: new Map() },
       clock,
-      hourly,
+      hourly: hourly as unknown as LeasedQuota,
       bursts: new BurstLimiter(clock, 100),
       concurrency: new ConcurrencyLimiter(),
       recentUsage: new RecentUsage({ hourly, storeIsUp: () => true, clock, customers: 100 }),

@@ -4,7 +4,8 @@ import { expect, test } from 'vitest';
 import { BurstLimiter } from '../../src/quota/burst.ts';
 import { ConcurrencyLimiter } from '../../src/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
-import type { Admission, HourlyQuota } from '../../src/quota/hourly-quota.ts';
+import type { Admission } from '../../src/quota/hourly-quota.ts';
+import type { LeasedQuota } from '../../src/quota/leased-quota.ts';
 
 const CUSTOMER = { id: 'acme', plan: 'tried', suspended: false };
 const FAILURE = new Error('the store is away');
@@ -45,7 +46,7 @@ function quotaOf(
     },
     bursts: new BurstLimiter(clock, 10),
     concurrency: new ConcurrencyLimiter(),
-    hourly: { admit } as Partial<HourlyQuota> as HourlyQuota,
+    hourly: { admit } as unknown as LeasedQuota,
     recentUsage: undefined as never,
   });
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { BurstLimiter } from '../../src/quota/burst.ts';
 import { ConcurrencyLimiter } from '../../src/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
-import type { HourlyQuota } from '../../src/quota/hourly-quota.ts';
+import type { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { type CustomerFields, customerFields, enforcedCustomerFrom } from '../../src/store/record-fields.ts';
 
 const START_MS = Date.parse('2026-03-01T12:00:00Z');
@@ -78,7 +78,7 @@ describe('at each moment, between changes of records, reloads and jumps of the c
         clock,
         bursts: new BurstLimiter(clock, 1),
         concurrency: new ConcurrencyLimiter(),
-        hourly: { admit } as unknown as HourlyQuota,
+        hourly: { admit } as unknown as LeasedQuota,
         recentUsage: undefined as never,
       });
       for (const step of [{ minutes: 0 }, ...then]) {
