@@ -16,8 +16,7 @@ import type { RedisConnection } from '../connection/connection.ts';
 import type { InvalidationPush, PushedInvalidations } from '../connection/invalidation-push.ts';
 import { addressOf, layoutOf, type SlotMap, slotMapFrom } from '../protocol/hash-slots.ts';
 import { describe } from '../protocol/redis-errors.ts';
-import { ClusterChannel } from './cluster-channel.ts';
-import type { ChannelRole, ClusterView } from './routed-client.ts';
+import { type ChannelRole, ClusterChannel, type ClusterView } from './cluster-channel.ts';
 
 const REFRESH_MS = 1000;
 const UNHEALTHY_REFRESH_MS = 200;
