@@ -5,21 +5,10 @@ import type { ClientOptions } from './client.ts';
 /** A sentinel that does not reply within this time is skipped. */
 const SENTINEL_TIMEOUT_MS = 1000;
 
-/** Certificates and key in PEM. */
-interface RedisTls {
-  readonly ca?: string;
-  readonly cert?: string;
-  readonly key?: string;
-}
-
-interface SentinelAccess {
-  readonly username?: string;
-  readonly password?: string;
-}
-
 export interface RedisSecurity {
-  readonly tls?: RedisTls;
-  readonly sentinel?: SentinelAccess;
+  /** Certificates and key in PEM. */
+  readonly tls?: { readonly ca?: string; readonly cert?: string; readonly key?: string };
+  readonly sentinel?: { readonly username?: string; readonly password?: string };
 }
 
 /** Returns the options for one server, or for the current master of Sentinel, which is resolved at each connect. */

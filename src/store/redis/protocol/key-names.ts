@@ -21,121 +21,83 @@ export function redisKeyNames(prefix: string) {
   return {
     /** Hash: the record of the API key with this SHA-256 (lower-case hex). */
     keyRecord,
-
     /** Names of key records. Parsed to what should be a SHA-256: see {@link isSha256}. */
     keyRecords,
-
     /**
      * Returns enough of a record's name to find it, for logs and reports. The full hash would let readers of a log verify
      * guessed API keys. Text that is not a hash may be the API key itself, written there by mistake.
      */
     shownKeyRecord: (sha256: string) => `${keyRecord(sha256.slice(0, isSha256(sha256) ? 12 : 4))}…`,
-
     /** Hash: the customer's record. */
     customerRecord: (customer: string) => `${prefix}:customer:{${customer}}`,
-
     /** Names of customer records. Parsed to the customer's id. */
     customerRecords,
-
     /** Hash: the name that other programs write when they omit the braces of `customerRecord`. */
     unbracedCustomer: (customer: string) => `${prefix}:customer:${customer}`,
-
     /** Names of customer records, with and without braces. Parsed to the part after the colon. */
     customerRecordNames: family(':customer:'),
-
     /** String: the SHA-256 of the API key with this id. */
     keyId: (keyId: string) => `${prefix}:key-id:${keyId}`,
-
     /** Names of index entries by key id. Parsed to the key's id. */
     keyIds: family(':key-id:'),
-
     /** Set: the ids of the customer's keys. */
     customerKeys: (customer: string) => `${prefix}:customer-keys:{${customer}}`,
-
     /** Names of the sets of customers' keys. Parsed to the customer's id. */
     customerKeySets: family(':customer-keys:{', '}'),
-
     /** Sorted set: the ids of keys, by the time of their last use in milliseconds. */
     keyUses: `${prefix}:key-uses`,
-
     /** Hash: the customer's hourly window. */
     window: (customer: string) => `${prefix}:window:{${customer}}`,
-
     /** String: the secret that signs the customer's notices. */
     notifySecret,
-
     /** String: the secret before it, which expires when it is no longer in force. */
     formerNotifySecret: (customer: string) => `${notifySecret(customer)}:former`,
-
     /** String: the customer of the portal session with this SHA-256 of its secret. Expires with the secret. */
     portalSecret: (sha256: string) => `${prefix}:portal-secret:${sha256}`,
-
     /** Hash: the customer's portal sessions, by the SHA-256 of their secrets. */
     portalSessions: (customer: string) => `${prefix}:portal-sessions:{${customer}}`,
-
     /** Sorted set: the customer's writes in the portal within the last hour, by store time in ms. */
     portalWrites: (customer: string) => `${prefix}:portal-writes:{${customer}}`,
-
     /** Hash: the customer's requests and refusals by UTC hour of one day (`yyyymmdd`). */
     usageDay: (customer: string, day: string) => `${prefix}:usage:{${customer}}:${day}`,
-
     /** Hash: the customer's requests by UTC day of one year (`yyyy`). */
     usageYear: (customer: string, year: string) => `${prefix}:usage-days:{${customer}}:${year}`,
-
     /** Hash: totals by hour and plan of one UTC day (`yyyymmdd`). */
     usageTotal: (day: string) => `${prefix}:usage-total:${day}`,
-
     /** Sorted set: customers near their limits, by the percentage last seen. */
     near: `${prefix}:near`,
-
     /** Sorted set: the customers and codes of refusals, by the time of the last one. */
     refused: `${prefix}:refused`,
-
     /** Hash: what the customer's notices were about, and those that are not delivered. */
     notices: (customer: string) => `${prefix}:notices:{${customer}}`,
-
     /** Sorted set: notices to deliver, by the store time at which they are due. */
     pendingNotices: `${prefix}:notices-due`,
-
     /** Sorted set: notices that could not be delivered, by the store time at which they were given up. */
     deadNotices: `${prefix}:notices-dead`,
-
     /** Hash: when an endpoint said that it wants no more notices, by URL. */
     goneEndpoints: `${prefix}:notices-gone`,
-
     /** Sorted sets that versions before 0.3.0 wrote: indexes for searches, and customers with claimed levels. */
     formerIndexes: [`${prefix}:customer-index`, `${prefix}:key-index`, `${prefix}:notices-levels`],
-
     /** Sorted set: the instances, by the store time of their last announcement in milliseconds. */
     instances: `${prefix}:instances`,
-
     /** String: what an instance tells about itself, as JSON. */
     instance: (instance: string) => `${prefix}:instance:${instance}`,
-
     /** Stream: the audit log. */
     audit: `${prefix}:audit`,
-
     /** String: the random id of this installation. */
     installed,
-
     /** String: a copy of that id, in the part of a cluster's slots that the tag hashes to. */
     installedPart: (tag: string) => `${installed}:{${tag}}`,
-
     /** Hash: how many evictions `store init` accepted, by the run id of the server. */
     acceptedEvictions: `${installed}:evictions`,
-
     /** The Redis key on which permissions are checked. Exists at most during the check. */
     permissionCheck: `${prefix}:permission-check`,
-
     /** What all names begin with, for people. */
     prefix,
-
     /** The SCAN MATCH pattern for every name under the prefix. */
     everyName: everyNameFrom(':'),
-
     /** The prefixes of the names whose changes Redis pushes. None may be the beginning of another. */
     trackedPrefixes: [`${prefix}:key:`, `${prefix}:customer:`, installed],
-
     /** Returns what a pushed name refers to; undefined if only its beginning fits. */
     parseTracked(name: string): TrackedName | undefined {
       if (name === installed || name.startsWith(`${installed}:`)) return { kind: 'installed' };
