@@ -67,18 +67,14 @@ interface CustomerQuotaParts {
 export class CustomerQuota {
   readonly hourly: LeasedQuota;
   readonly clock: Pick<Clock, 'nowMs'>;
-  readonly #bursts: BurstLimiter;
-  readonly #concurrency: ConcurrencyLimiter;
-  readonly #recentUsage: RecentUsage;
+  readonly #parts: CustomerQuotaParts;
   #limits: LimitPolicy;
 
-  constructor({ limits, bursts, concurrency, hourly, recentUsage, clock }: CustomerQuotaParts) {
-    this.hourly = hourly;
-    this.clock = clock;
-    this.#bursts = bursts;
-    this.#concurrency = concurrency;
-    this.#recentUsage = recentUsage;
-    this.#limits = limits;
+  constructor(parts: CustomerQuotaParts) {
+    this.hourly = parts.hourly;
+    this.clock = parts.clock;
+    this.#parts = parts;
+    this.#limits = parts.limits;
   }
 
   /** Applies new limits from the next decision on, even within a window and despite earlier grants and refusals. */
@@ -109,10 +105,11 @@ export class CustomerQuota {
     const maxConcurrent = plan?.maxConcurrent;
     if (burstLimit === undefined && maxConcurrent === undefined) return this.#decideHour(customer, found, plan);
 
+    const { bursts, concurrency } = this.#parts;
     let burst: BurstState | undefined;
     let taken: BurstTaken | undefined;
     if (burstLimit !== undefined) {
-      const decision = this.#bursts.take(customer.id, burstLimit);
+      const decision = bursts.take(customer.id, burstLimit);
       if (!decision.allowed) {
         const hourSeconds = this.hourly.secondsWithoutUnits(customer.id, settingsOf(customer, limit));
         const resetSeconds = Math.max(decision.resetSeconds, hourSeconds);
@@ -123,16 +120,16 @@ export class CustomerQuota {
     }
     let release: (() => void) | undefined;
     if (maxConcurrent !== undefined) {
-      release = this.#concurrency.take(customer.id, maxConcurrent);
+      release = concurrency.take(customer.id, maxConcurrent);
       if (release === undefined) {
-        if (taken) this.#bursts.uncount(taken);
+        if (taken) bursts.uncount(taken);
         return { outcome: 'too_many_concurrent', maxConcurrent };
       }
     }
     // A request that is not admitted does not reach the upstream, so neither limit counts it.
     const settle = (decision: QuotaDecision | undefined) => {
       if (decision?.outcome === 'admitted') return;
-      if (taken) this.#bursts.uncount(taken);
+      if (taken) bursts.uncount(taken);
       release?.();
     };
     let deciding: QuotaDecision | Promise<QuotaDecision> | undefined;
@@ -147,7 +144,7 @@ export class CustomerQuota {
 
   /** Returns usage at most 250 ms old, for customers that query their own. Rejects with StoreUnavailableError. */
   recentUsage(customer: CustomerRecord, requestsPerHour: number): Promise<Usage> {
-    return this.#recentUsage.of(customer.id, settingsOf(customer, requestsPerHour));
+    return this.#parts.recentUsage.of(customer.id, settingsOf(customer, requestsPerHour));
   }
 
   #decideHour(

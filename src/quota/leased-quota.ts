@@ -203,36 +203,22 @@ export class LeasedQuota {
 
   #reserve(state: CustomerState): void {
     if (state.call) return;
+    const { customer, settings } = state;
     const sentAt = this.#now();
     const need = state.waiters.length;
     const { length, ahead } = state.nextLease(need, sentAt);
-    const call: Call = {
-      sentAt,
-      length,
-      need,
-      settings: state.settings,
-      settled: undefined,
-      timer: undefined,
-      overdue: false,
-    };
+    const call: Call = { sentAt, length, need, settings, settled: undefined, timer: undefined, overdue: false };
     state.call = call;
     this.#watch(state, call);
-    call.settled = this.#options.windows
-      .reserve({
-        customer: state.customer,
-        need,
-        ahead,
-        limit: state.settings.limit,
-        holdMs: length.holdMs,
-        refunds: state.leases.takeRefunds(),
-      })
-      .then(
-        (grant) => this.#received(state, call, grant),
-        () => {
-          this.#endCall(state, call);
-          this.#settleWithoutStore(state, state.waiters.splice(0));
-        },
-      );
+    const refunds = state.leases.takeRefunds();
+    const request = { customer, need, ahead, limit: settings.limit, holdMs: length.holdMs, refunds };
+    call.settled = this.#options.windows.reserve(request).then(
+      (grant) => this.#received(state, call, grant),
+      () => {
+        this.#endCall(state, call);
+        this.#settleWithoutStore(state, state.waiters.splice(0));
+      },
+    );
   }
 
   #refill(state: CustomerState): void {

@@ -36,9 +36,10 @@ interface LocalWindow {
   advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
 }
 
-interface LocalWindowsOptions {
+export interface LocalWindowsOptions {
   readonly windows: Pick<WindowStore, 'charge'>;
   readonly storeIsUp: (customer: string) => boolean;
+  /** Returns the number of instances announced within the last hour, this one included. */
   readonly instances: () => number;
   readonly clock: Clock;
   readonly scheduler: Scheduler;

@@ -1,8 +1,7 @@
-import type { Clock, Scheduler } from '../base/clock.ts';
-import { StoreUnavailableError, type WindowStore } from '../store/store.ts';
+import { StoreUnavailableError } from '../store/store.ts';
 import type { CustomerState } from './customer-state.ts';
 import type { Admission } from './hourly-quota.ts';
-import { LocalWindows } from './local-windows.ts';
+import { LocalWindows, type LocalWindowsOptions } from './local-windows.ts';
 
 /** Decides quotas while the store is unavailable. */
 export interface QuotaWithoutStore {
@@ -12,14 +11,8 @@ export interface QuotaWithoutStore {
 
 export type OnStoreError = 'local' | 'deny' | 'allow';
 
-interface WithoutStoreOptions {
+interface WithoutStoreOptions extends LocalWindowsOptions {
   readonly onError: OnStoreError;
-  readonly windows: WindowStore;
-  readonly storeIsUp: (customer: string) => boolean;
-  /** Returns the number of instances announced within the last hour, this one included. */
-  readonly instances: () => number;
-  readonly clock: Clock;
-  readonly scheduler: Scheduler;
 }
 
 /** Creates the fallback that decides quotas while the store is unavailable. */
