@@ -11,10 +11,7 @@ import { type Command, named, pipelined, type RedisClient } from './client.ts';
 const PIPELINE_COMMANDS = 200;
 
 export interface ScanPlan {
-  /**
-   * In the order in which they must be scanned: a name that moves during the scan moves from an earlier server to a
-   * later one.
-   */
+  /** In the order in which they must be scanned: a name that moves meanwhile moves to a later server. */
   readonly servers: readonly RedisChannel[];
   /** Changes when other servers hold the names, or names are moved: then a scan must start again. */
   readonly layout: string;
@@ -44,9 +41,7 @@ export interface RedisChannel {
   attempt<T>(operation: (redis: RedisClient) => Promise<T>): Promise<T>;
   /** For commands that every server must run: in a cluster one channel to each master. */
   readonly servers: readonly RedisChannel[];
-  /**
-   * Resolves to a plan for scanning all names, from the servers' own present view. Rejects with StoreUnavailableError.
-   */
+  /** Resolves to a plan for scanning all names, from the servers' own present view. Rejects with StoreUnavailableError. */
   planScan(op: StoreOp): Promise<ScanPlan>;
   /** Whether there are several servers, each of which can lose data unnoticed by the others. */
   readonly isCluster: boolean;

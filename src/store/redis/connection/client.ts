@@ -64,9 +64,7 @@ export class RedisClient extends Redis {
     return (Reflect.get(this, name) as RunScript).bind(this);
   }
 
-  /**
-   * Sends the commands together, in order. Resolves to the error or reply of each; rejects when there are no replies.
-   */
+  /** Sends the commands together, in order. Resolves to the error or reply of each; rejects when there are no replies. */
   async batch(commands: readonly Command[]): Promise<readonly BatchReply[]> {
     if (commands.length === 0) return [];
     const replies = await this.pipeline(commands.map((command) => [...command])).exec();

@@ -277,10 +277,7 @@ export class RedisConnection implements RedisChannel {
     return withTimeout(reply, commandTimeoutMs);
   }
 
-  /**
-   * Called at each reply. If Redis was silent, it may reply in time again: the PING that finds out need not wait for its
-   * time. The reply alone does not show it, because a Redis that is always late replies as well.
-   */
+  /** Called at each reply: a silent Redis may reply in time again. The PING shows it; any reply may be a late one. */
   #probeAtOnce(): void {
     if (this.#probe === undefined) return;
     clearTimeout(this.#probe);
@@ -288,10 +285,7 @@ export class RedisConnection implements RedisChannel {
     if (this.#isSilent) void this.#ping();
   }
 
-  /**
-   * Closes the connection if there is no handshake: ioredis would wait forever for a server that accepts the connection
-   * and then stays silent.
-   */
+  /** Closes the connection if there is no handshake: ioredis would wait forever for a server that stays silent. */
   #expectHandshake(): void {
     const session = this.#session;
     systemScheduler.deadline(Math.max(CONNECT_TIMEOUT_MS, this.#options.socketTimeoutMs), () => {
@@ -322,10 +316,7 @@ function retryDelayMs(attempt: number): number {
   return Math.round(FIRST_RETRY_MS + Math.random() * (ceilingMs - FIRST_RETRY_MS));
 }
 
-/**
- * Runs one operation and reports how long it took, unless it could not be sent. @throws StoreUnavailableError when it
- * fails: `unavailable` makes that of the error.
- */
+/** Runs one operation and reports how long it took, unless it could not be sent. @throws StoreUnavailableError */
 export async function observed<T>(
   op: StoreOp,
   { clock, observer }: { readonly clock: Clock; readonly observer: StoreObserver },

@@ -100,12 +100,8 @@ export interface HourlyWindowOptions {
 }
 
 export class HourlyWindow extends RateLimiterRedis implements WindowStore {
-  readonly #connection: RedisChannel;
+  readonly #options: Required<HourlyWindowOptions>;
   readonly #commands: WindowCommands;
-  readonly #names: RedisKeyNames;
-  readonly #shape: WindowShape;
-  readonly #retention: UsageRetention | undefined;
-  readonly #observer: HourlyWindowOptions['observer'];
   readonly #refusals: WriteRefusals;
   readonly #damageReports: Throttle;
   /** Random, so that the epochs of all gateways differ. */
@@ -114,7 +110,8 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   /** The calls of this turn, by the name of their window. */
   #turn = new Map<string, WindowCall>();
 
-  constructor({ connection, names, clock, observer, retention, shape = HOURLY }: HourlyWindowOptions) {
+  constructor({ shape = HOURLY, retention, ...options }: HourlyWindowOptions) {
+    const { connection, clock, observer } = options;
     super({
       storeClient: connection.client,
       customIncrTtlLuaScript: RESERVE_LUA,
@@ -126,11 +123,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     connection.client.defineCommand('tollgateReserve', { lua: RESERVE_LUA });
     connection.client.defineCommand('tollgateCharge', { numberOfKeys: 1, lua: CHARGE_LUA });
     this.#commands = connection.client as RedisClient & WindowCommands;
-    this.#connection = connection;
-    this.#names = names;
-    this.#shape = shape;
-    this.#retention = retention;
-    this.#observer = observer;
+    this.#options = { ...options, shape, retention };
     this.#refusals = new WriteRefusals(clock, (reason) => observer.refusing?.(reason));
     this.#damageReports = new Throttle(clock, DAMAGE_INTERVAL_MS, DAMAGED_CUSTOMERS);
   }
@@ -154,22 +147,23 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   }
 
   reserve(request: ReserveRequest): Promise<Grant> {
-    return this.#add(this.#names.window(request.customer), request, 'reserve');
+    return this.#add(this.#options.names.window(request.customer), request, 'reserve');
   }
 
   async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
-    const name = this.#names.window(customer);
+    const name = this.#options.names.window(customer);
     const request = { customer, need: 0, ahead: 0, limit: 0, holdMs: 0, refunds };
-    if (ofSession(request, this.#connection.sessionOf(name)).refunds.length === 0) return 0;
+    if (ofSession(request, this.#options.connection.sessionOf(name)).refunds.length === 0) return 0;
     const { refunded } = await this.#add(name, request, 'refund');
     return refunded;
   }
 
   async charge(customer: string, charged: readonly ChargedUnits[]): Promise<{ used: number }> {
     checkCharge(charged);
-    const name = this.#names.window(customer);
-    const args = chargeArguments(charged, this.#shape, this.#newEpoch(), this.#retention);
-    return this.#connection.run('report', async () => ({
+    const { connection, names, retention, shape } = this.#options;
+    const name = names.window(customer);
+    const args = chargeArguments(charged, shape, this.#newEpoch(), retention);
+    return connection.run('report', async () => ({
       used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
     }));
   }
@@ -182,17 +176,18 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     _forceExpire: boolean,
     { calls }: ConsumeOptions,
   ): Promise<Consumed> {
+    const { connection, retention, shape } = this.#options;
     const waiting = [...calls.values()];
     const op = waiting.some((call) => call.op === 'reserve') ? 'reserve' : 'refund';
-    return this.#connection.run(op, async () => {
-      const session = this.#connection.sessionOf(name);
+    return connection.run(op, async () => {
+      const session = connection.sessionOf(name);
       const requests = waiting.map(({ request }) => ofSession(request, session));
-      const args = reserveArguments(requests, this.#shape, this.#newEpoch(), this.#retention);
+      const args = reserveArguments(requests, shape, this.#newEpoch(), retention);
       const { rlflxIncr, tollgateReserve } = this.#commands;
       const reply = await (calls.size === 1
         ? rlflxIncr.call(this.#commands, name, ...args)
         : tollgateReserve.call(this.#commands, calls.size, ...calls.keys(), ...args));
-      const results = parseReserved(reply, requests, this.#shape);
+      const results = parseReserved(reply, requests, shape);
       // One damaged window is no failure of the call. What fails every window is.
       if (results.every((result) => result instanceof Error)) throw results[0];
       return { session, results };
@@ -218,12 +213,13 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     return new Promise((resolve, reject) => {
       checkRequest(request);
       const call = { request, op, resolve, reject };
-      if (this.#connection.isCluster) {
+      const { connection } = this.#options;
+      if (connection.isCluster) {
         void this.#send(new Map([[name, call]]));
         return;
       }
       if (this.#turn.has(name) || this.#turn.size === MAX_WINDOWS_PER_CALL) this.#sendTurn();
-      if (this.#turn.size === 0) this.#connection.client.atEndOfTurn(() => this.#sendTurn());
+      if (this.#turn.size === 0) connection.client.atEndOfTurn(() => this.#sendTurn());
       this.#turn.set(name, call);
     });
   }
@@ -238,9 +234,8 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   async #send(calls: ReadonlyMap<string, WindowCall>): Promise<void> {
     const waiting = [...calls.values()];
     const [name = ''] = calls.keys();
-    const options: ConsumeOptions = { calls };
     try {
-      const { consumed } = (await this.consume(name, waiting.length, { ...options })) as ConsumedRes;
+      const { consumed } = (await this.consume(name, waiting.length, { calls })) as ConsumedRes;
       for (const [index, call] of waiting.entries()) this.#settle(call, consumed.results[index], consumed.session);
     } catch (error) {
       for (const call of waiting) this.#fail(call, error);
@@ -267,7 +262,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     const reply = replyOf(error);
     if (reply === undefined) return;
     if (DAMAGE.test(reply) || isUnexpected(error)) {
-      this.#observer.damagedWindow?.(customer, this.#damageReports.isDue(customer) ? reply : undefined);
+      this.#options.observer.damagedWindow?.(customer, this.#damageReports.isDue(customer) ? reply : undefined);
     } else if (need > 0) {
       // Usage reads do not count: a gateway that only reads would never detect that writes are accepted again.
       this.#refusals.refused(reply);
