@@ -1,18 +1,6 @@
 /**
  * Sessions of the console: a login exchanges the admin token or an admin JWT for a session, so that no page holds a secret
- * that is valid elsewhere. See src/pages/bound-cookie.ts for its two parts.
- *
- *     POST   /console/session  {"token": "…"}   200 and the cookie, with a SessionDocument and the binding
- *     GET    /console/session                   200 with a SessionDocument, or 401: show the login page
- *     DELETE /console/session                   204, and the cookie is deleted
- *
- * A login can also be answered with 401 `unauthorized`, 403 `forbidden` (a JWT without either scope), 429 `too_many_failures` (with Retry-After), and
- * 503 `issuer_unavailable`.
- *
- * All calls need the binding in `X-Tollgate-Session-Binding`. Those that change something (`/admin/v1`, methods other
- * than GET and HEAD) need `Content-Type: application/json`, also without a body; the preview of a config file needs
- * `application/yaml`. Use fetch's default mode: with `mode: 'same-origin'` and `Referrer-Policy: no-referrer`, browsers
- * send `Origin: null`.
+ * that is valid elsewhere. See src/pages/bound-cookie.ts for its two parts, and src/admin/console-session.ts for the routes.
  *
  * The cookie is a JWE under a key derived from the admin token and the binding. It needs no memory: it is valid on every
  * instance that has the same admin token, and on none once the token has changed. Without an admin token the instances

@@ -40,11 +40,13 @@ export function bindingOf(headers: IncomingHttpHeaders): string | undefined {
 /** The cookies of a site. `base`: the name without prefix and port; distinct for each site of a host. */
 export class BoundCookie {
   readonly #base: string;
+  readonly #scheme: Scheme | undefined;
   readonly #schemes: readonly Scheme[];
 
   /** `scheme`: that of all pages; without it, each login has that of its page. */
   constructor(base: string, scheme?: Scheme) {
     this.#base = base;
+    this.#scheme = scheme;
     this.#schemes = scheme ? [scheme] : ['https', 'http'];
   }
 
@@ -58,8 +60,7 @@ export class BoundCookie {
   }
 
   schemeOf(headers: IncomingHttpHeaders): Scheme {
-    const [only, other] = this.#schemes;
-    return only === undefined || other !== undefined ? pageSchemeOf(headers) : only;
+    return this.#scheme ?? pageSchemeOf(headers);
   }
 
   /** Returns the Set-Cookie header that begins a session; undefined if browsers would ignore it because of its length. */

@@ -41,29 +41,23 @@ export interface PageFiles {
 /** In the built package, too: the clients are copied there with their types. */
 const SOURCES = join(import.meta.dirname, '..');
 
-interface Library {
-  /** Name under which it is served. */
-  readonly name: string;
-  /** What to resolve, if not the specifier itself. */
-  readonly file?: string;
-  /** Statement that makes a classic script a module. */
-  readonly suffix?: string;
-}
-
 /** `.ts` in a checkout, `.js` in the built package. */
 const EXTENSION = extname(import.meta.filename);
 
-/** What the client may import besides its own modules, by specifier. Of the gateway, only modules without imports. */
-const LIBRARIES: Readonly<Record<string, Library>> = {
-  '../../admin-api/audit-rows.ts': { name: 'audit-rows.js', file: `../admin-api/audit-rows${EXTENSION}` },
-  '../../problems/table.ts': { name: 'problem-table.js', file: `../problems/table${EXTENSION}` },
-  preact: { name: 'preact.js' },
-  'preact/hooks': { name: 'preact-hooks.js' },
-  htm: { name: 'htm.js' },
-  'htm/preact': { name: 'htm-preact.js' },
+/**
+ * What the client may import besides its own modules, by specifier: the file, if it is another one, and what makes a
+ * classic script a module. Of the gateway, only modules without imports.
+ */
+const LIBRARIES: Readonly<Record<string, readonly [file?: string, suffix?: string]>> = {
+  '../../admin-api/audit-rows.ts': [`../admin-api/audit-rows${EXTENSION}`],
+  '../../problems/table.ts': [`../problems/table${EXTENSION}`],
+  preact: [],
+  'preact/hooks': [],
+  htm: [],
+  'htm/preact': [],
   // The module of the package is not minified.
-  uplot: { name: 'uplot.js', file: 'uplot/dist/uPlot.iife.min.js', suffix: '\nexport default uPlot;\n' },
-  'uplot/dist/uPlot.min.css': { name: 'uplot.css' },
+  uplot: ['uplot/dist/uPlot.iife.min.js', '\nexport default uPlot;\n'],
+  'uplot/dist/uPlot.min.css': [],
 };
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -91,10 +85,10 @@ export function buildPageFiles(site: Site): PageFiles {
       else texts.set(file, text);
     }
   }
-  for (const [specifier, { name, file = specifier, suffix = '' }] of Object.entries(LIBRARIES)) {
+  for (const [specifier, [file = specifier, suffix = '']] of Object.entries(LIBRARIES)) {
     const text = readFileSync(fileURLToPath(import.meta.resolve(file)), 'utf8');
     // The source maps are not served.
-    texts.set(name, scriptOf(text.replace(/^\/\/# sourceMappingURL=.*$/m, ''), file) + suffix);
+    texts.set(servedName(specifier), scriptOf(text.replace(/^\/\/# sourceMappingURL=.*$/m, ''), file) + suffix);
   }
   const digest = hash('sha256', JSON.stringify([...texts]), 'base64url').slice(0, 16);
   return {
@@ -104,9 +98,11 @@ export function buildPageFiles(site: Site): PageFiles {
   };
 }
 
-/** Returns the name under which a library, or a file of the site's folders, is served. */
+/** Returns the name under which a library, such as `preact-hooks.js`, or a file of the site's folders is served. */
 function servedName(reference: string): string {
-  return LIBRARIES[reference]?.name ?? basename(reference).replace(/\.ts$/, '.js');
+  if (!Object.hasOwn(LIBRARIES, reference)) return basename(reference).replace(/\.ts$/, '.js');
+  const [, name = '', css = '.js'] = /^[./]*(.*?)(?:\.ts|\.min(\.css))?$/.exec(reference) ?? [];
+  return name.replaceAll('/', '-') + css;
 }
 
 function scriptOf(text: string, file: string): string {

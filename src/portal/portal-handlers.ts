@@ -13,7 +13,7 @@ import { rotationHandlers } from '../admin/rotation.ts';
 import type { HandlersOf } from '../admin/routes.ts';
 import { usageHistoryHandlers } from '../admin/usage-history.ts';
 import { PORTAL_SCOPES } from '../admin-api/allowed-values.ts';
-import { isValidKey, keyState } from '../keys/key-state.ts';
+import { keyState } from '../keys/key-state.ts';
 import { type BoundCookie, createBinding } from '../pages/bound-cookie.ts';
 import type { PORTAL_ROUTES } from '../portal-api/portal-routes.ts';
 import { type PortalSession, portalSecretHash } from '../store/portal-sessions.ts';
@@ -73,11 +73,11 @@ export function portalHandlers(
     async 'POST /portal/v1/keys'({ body }, res) {
       const { customer } = visitOf(res);
       await countWrite(res);
-      const stored = await requireRoom(customer.id, portal.maxKeys - 1, isLive);
+      const stored = await requireRoom(customer.id, portal.maxKeys - 1, ['live']);
       requireWithinOne(boundsOfNewKey(stored, clock.nowMs()), body);
-      const { key, record } = (await issueKey(context, { customer: customer.id, ...body })) ?? noSuchCustomer();
+      const { key, record } = (await issueKey(context, { ...body, customer: customer.id })) ?? noSuchCustomer();
       // Another one may have been created at the same time.
-      await requireRoom(customer.id, portal.maxKeys, isLive).catch(async (error: unknown) => {
+      await requireRoom(customer.id, portal.maxKeys, ['live']).catch(async (error: unknown) => {
         await records.discardKey(record.id);
         throw error;
       });
@@ -85,30 +85,30 @@ export function portalHandlers(
       return { key, ...record };
     },
     async 'PATCH /portal/v1/keys/:keyId'({ keyId, body }, res) {
-      await requireOwnKey(keyId, res);
-      await countWrite(res);
+      await ownKeyToChange(keyId, res);
       return keys['PATCH /admin/v1/keys/:keyId']({ keyId, body }, res);
     },
     async 'POST /portal/v1/keys/:keyId/rotate'({ keyId, body }, res) {
-      const { customer } = await requireOwnKey(keyId, res);
-      await countWrite(res);
+      const { customer } = await ownKeyToChange(keyId, res);
       // Otherwise rotations with a long grace would make any number of keys.
-      await requireRoom(customer, 2 * portal.maxKeys - 1, isValid);
+      await requireRoom(customer, 2 * portal.maxKeys - 1, ['live', 'rotated']);
       const rotated = await rotate({ keyId, body }, res);
       // Names a path of the admin API.
       res.removeHeader('Location');
       return rotated;
     },
     async 'DELETE /portal/v1/keys/:keyId'({ keyId }, res) {
-      await requireOwnKey(keyId, res);
-      await countWrite(res);
+      await ownKeyToChange(keyId, res);
       return keys['DELETE /admin/v1/keys/:keyId']({ keyId }, res);
     },
   };
-  /** Returns the key if it is the customer's. @throws Refusal `not_found`, the same for the key of another one. */
-  async function requireOwnKey(keyId: string, res: Response): Promise<KeyRecord> {
+
+  /** Returns the key and counts the write. @throws Refusal `not_found`, the same for the key of another customer. */
+  async function ownKeyToChange(keyId: string, res: Response): Promise<KeyRecord> {
     const key = await requireKey(records, keyId);
-    return key.customer === visitOf(res).customer.id ? key : noSuchKey();
+    if (key.customer !== visitOf(res).customer.id) noSuchKey();
+    await countWrite(res);
+    return key;
   }
 
   async function countWrite(res: Response): Promise<void> {
@@ -119,16 +119,8 @@ export function portalHandlers(
     throw new Refusal('too_many_writes', `More than ${WRITES_PER_HOUR} changes within an hour.`, {}, retryAfter);
   }
 
-  function isLive(key: KeyRecord): boolean {
-    return keyState(key, clock.nowMs()) === 'live';
-  }
-
-  function isValid(key: KeyRecord): boolean {
-    return isValidKey(key, clock.nowMs());
-  }
-
-  /** Returns the stored keys. @throws Refusal `conflict` if the customer has more than `most` of such keys. */
-  async function requireRoom(customer: string, most: number, isCounted: (key: KeyRecord) => boolean) {
+  /** Returns the stored keys. @throws Refusal `conflict` if the customer has more than `most` keys in these states. */
+  async function requireRoom(customer: string, most: number, states: readonly string[]) {
     const stored: KeyRecord[] = [];
     let cursor: string | undefined;
     do {
@@ -136,7 +128,7 @@ export function portalHandlers(
       stored.push(...page.items);
       cursor = page.next;
     } while (cursor !== undefined && stored.length < MAX_STORED_KEYS);
-    const counted = stored.filter(isCounted).length;
+    const counted = stored.filter((key) => states.includes(keyState(key, clock.nowMs()))).length;
     if (counted > most) throw new Refusal('conflict', `You have ${counted} keys. Revoke one that you no longer use.`);
     if (cursor !== undefined) throw new Refusal('conflict', 'You have too many revoked keys. Contact support.');
     return stored;

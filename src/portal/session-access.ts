@@ -35,13 +35,9 @@ interface Visit {
   readonly sha256: string;
 }
 
-const VISITS = new WeakMap<Response, Visit>();
-
 /** Returns the session of a request that {@link SessionAccess.require} let pass. */
-export function visitOf(res: Response): Visit {
-  const visit = VISITS.get(res);
-  if (visit === undefined) throw new Error('this route has no guard');
-  return visit;
+export function visitOf({ locals }: Response): Visit {
+  return locals.visit;
 }
 
 /** Returns what a session's cookie is stored under. Neither the cookie nor the binding is worth anything alone. */
@@ -49,23 +45,17 @@ export function cookieHash(cookie: string, binding: string): string {
   return portalSecretHash(`${cookie} ${binding}`);
 }
 
-export interface SessionAccess {
-  /** Lets requests with a session pass, and only with the scope of the route if it has one. */
-  require(scope: ApiRoute['scope']): RequestHandler;
-  /** Resolves to the session's customer as it is now; undefined if it was deleted. */
-  customerOf(session: PortalSession): Promise<CustomerRecord | undefined>;
-  /** Counts and logs an invalid secret, and returns the refusal. */
-  refusal(res: Response, detail: string, reason: string): Refusal;
-}
+export type SessionAccess = ReturnType<typeof createSessionAccess>;
 
 export function createSessionAccess(
   { records, portalSessions, logger, clock, limitClock }: PortalContext,
   cookie: BoundCookie,
-): SessionAccess {
+) {
   const failures = new FailedAttempts(clock, FAILURES_PER_MINUTE);
   const warnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
   const reads = new BurstLimiter(clock, MAX_READERS);
 
+  /** Counts and logs an invalid secret, and returns the refusal. */
   function refusal(res: Response, detail: string, reason: string): Refusal {
     const { clientAddress: client, route } = factsOf(res);
     const retrySeconds = failures.count(client);
@@ -77,6 +67,7 @@ export function createSessionAccess(
     return new Refusal('too_many_failures', tooMany, {}, ['Retry-After', String(retrySeconds)]);
   }
 
+  /** Resolves to the session's customer as it is now; undefined if it was deleted. */
   async function customerOf({ customer }: PortalSession): Promise<CustomerRecord | undefined> {
     const record = await records.findCustomerRecord(customer);
     // A suspension that has ended is none.
@@ -97,7 +88,8 @@ export function createSessionAccess(
     const token = BEARER.exec(headers.authorization ?? '')?.[1];
     if (token !== undefined) {
       const visit = SECRET.test(token) ? await find('token', [portalSecretHash(token)]) : undefined;
-      return visit ?? raise(refusal(res, 'The token is unknown or has ended.', 'token'));
+      if (visit) return visit;
+      throw refusal(res, 'The token is unknown or has ended.', 'token');
     }
     const cookies = cookie.of(headers).filter(({ value }) => SECRET.test(value));
     const binding = bindingOf(headers);
@@ -106,7 +98,9 @@ export function createSessionAccess(
     const own = ownCookies(headers, cookies, mustWrite);
     if ('problem' in own) throw new Refusal(own.problem.code, own.problem.detail);
     const sha256s = own.slice(0, MAX_COOKIES).map(({ value }) => cookieHash(value, binding));
-    return (await find('cookie', sha256s)) ?? raise(refusal(res, ENDED, 'session'));
+    const visit = await find('cookie', sha256s);
+    if (visit) return visit;
+    throw refusal(res, ENDED, 'session');
   }
 
   /** @throws Refusal `too_many_reads` */
@@ -117,33 +111,31 @@ export function createSessionAccess(
     throw new Refusal('too_many_reads', `More than ${READS_PER_SECOND} reads within a second.`, {}, retryAfter);
   }
 
-  return {
-    customerOf,
-    refusal,
-    require: (scope) => async (req, res, next) => {
+  /** Lets requests with a session pass, and only with the scope of the route if it has one. */
+  function require(scope: ApiRoute['scope']): RequestHandler {
+    return async (req, res, next) => {
       const mustWrite = req.method !== 'GET' && req.method !== 'HEAD';
       const visit = await visitFor(req, res, mustWrite);
       const { session, customer } = visit;
-      VISITS.set(res, visit);
+      res.locals.visit = visit;
       factsOf(res).actor = actorOf(visit);
-      if (scope !== undefined && !session.scopes.includes(scope)) throw lacksScope(scope);
-      if (scope !== undefined && mustWrite && customer.suspended) {
+      if (scope === undefined) return next();
+      if (!session.scopes.includes(scope)) throw lacksScope(scope);
+      if (!mustWrite) countRead(customer.id);
+      else if (customer.suspended) {
         throw new Refusal('customer_suspended', 'The account is suspended: its keys can be seen, but not changed.');
       }
-      if (scope !== undefined && !mustWrite) countRead(customer.id);
       next();
-    },
-  };
+    };
+  }
+
+  return { customerOf, refusal, require };
 }
 
 /** Returns who is in log and audit. */
 export function actorOf({ customer, session }: Pick<Visit, 'customer' | 'session'>): Actor {
   const mayWrite = !customer.suspended && session.scopes.includes('keys:write');
   return { name: `portal:${customer.id}`, user: session.user, mayWrite };
-}
-
-function raise(refusal: Refusal): never {
-  throw refusal;
 }
 
 /** Without credentials, the challenge has no error attribute (RFC 6750 §3.1). */
