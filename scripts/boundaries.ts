@@ -45,9 +45,9 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   reload: 'base config type:observability quota store',
   'admin-api': 'base keys store npm:zod',
   'portal-api': 'admin-api npm:zod',
-  'pages/client': 'type:admin-api npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
-  'portal/client': 'type:admin-api pages/client type:portal-api problems npm:htm/preact npm:preact npm:preact/hooks',
-  'console/client': 'admin-api pages/client problems npm:htm/preact npm:preact npm:preact/hooks',
+  'pages/client': 'type:admin-api type:portal-api problems npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
+  'portal/client': 'type:admin-api pages/client type:portal-api npm:htm/preact npm:preact npm:preact/hooks',
+  'console/client': 'admin-api pages/client npm:htm/preact npm:preact npm:preact/hooks',
   pages: 'problems npm:express',
   console: 'type:base pages npm:jose',
   admin:

@@ -102,8 +102,6 @@ export const PORTAL_LINK = z.object({
   expires_at: TIME.describe('The end of the session.'),
 });
 
-export type PortalLinkDocument = z.output<typeof PORTAL_LINK>;
-
 export const PORTAL_TOKEN = z.object({
   ...PORTAL_ACCESS,
   token: z.string().describe('The token itself.'),
@@ -243,7 +241,6 @@ const IMPORTED_KEY = z.object({
 
 /** `key` is the API key itself: no other response ever contains it. */
 const GENERATED_KEY = z.object({ key: z.string().describe('The key itself.'), ...IMPORTED_KEY.shape });
-export type GeneratedKeyDocument = z.output<typeof GENERATED_KEY>;
 export const ROTATED_KEY = GENERATED_KEY.extend({ replaces: z.string().describe('The id of the old key.') });
 export const NEW_KEY = GENERATED_KEY.partial({ key: true }).describe('Without `key` if the key was imported.');
 

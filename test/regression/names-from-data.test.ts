@@ -4,7 +4,7 @@
  * `constructor` became numbers that are none, and a plan named `__proto__` in the config file was dropped in silence.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { refusalReason } from '../../src/console/client/refusal-reasons.ts';
+import { refusalOf } from '../../src/pages/client/refusals.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { dayName } from '../../src/store/usage-history.ts';
 import { type StartAdmin, startAdmin } from '../admin/support.ts';
@@ -99,5 +99,5 @@ it('a customer and a plan named constructor are served, shown and exported', asy
 });
 
 it.each(HOSTILE)('the console explains the refusal code %s as one that it does not know', (code) => {
-  expect(refusalReason(code)).toEqual(refusalReason('a-code-that-does-not-exist'));
+  expect(refusalOf(code)).toEqual(refusalOf('a-code-that-does-not-exist'));
 });

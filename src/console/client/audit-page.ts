@@ -1,17 +1,17 @@
 /** Who changed what, from which value to which, and a way back. */
 import { html } from 'htm/preact';
+import { useContext } from 'preact/hooks';
 import { type AuditRow, auditRowsOf } from '../../admin-api/audit-rows.ts';
-import type { AuditAction, AuditDocument, CustomerDocument } from '../../admin-api/responses.ts';
-import { call, pathWith } from '../../pages/client/api.ts';
+import type { AuditAction, AuditDocument } from '../../admin-api/responses.ts';
+import { address, call, pathWith, type RequestOf } from '../../pages/client/api.ts';
 import { badge, Command, FilterField, inputValue, queryFilter, time } from '../../pages/client/components.ts';
 import { entryOf } from '../../pages/client/entry-of.ts';
-import { FormButton, type FormDescription } from '../../pages/client/form-dialog.ts';
+import { FormButton, type FormDescription, MayWrite } from '../../pages/client/form-dialog.ts';
 import { count, DAY_MS, localInputTime, shortened, tollgate } from '../../pages/client/format.ts';
 import { useList, useResource } from '../../pages/client/resources.ts';
 import { at, type Place, searchAddress, setQuery } from '../../pages/client/router.ts';
 import { type Column, listTable } from '../../pages/client/table.ts';
-import { customerLink, customerPath } from './customer-link.ts';
-import { useMayWrite } from './session.ts';
+import { CUSTOMER_COLUMN, customerLink } from './customer-link.ts';
 
 const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'customer.create': 'Customer created',
@@ -66,18 +66,12 @@ export function AuditPage({ query }: Place) {
     <${Command} line=${tollgate('audit', { customer, action, ...range })} />`;
 }
 
-interface AuditFilter {
-  readonly customer?: string | undefined;
-  readonly action?: string | undefined;
-  /** ISO 8601. */
-  readonly from?: string | undefined;
-  readonly to?: string | undefined;
-}
+type AuditFilter = RequestOf<'GET /admin/v1/audit'>['query'] & object;
 
 function AuditList({ filter, withCustomer = false }: { filter: AuditFilter; withCustomer?: boolean }) {
-  const mayWrite = useMayWrite();
+  const mayWrite = useContext(MayWrite);
   const isFiltered = Boolean(filter.customer || filter.action);
-  const entries = useList<AuditDocument>(pathWith('/admin/v1/audit', { ...filter }), {
+  const entries = useList(address('GET /admin/v1/audit', { query: filter }), {
     isFiltered,
     numberOf: (read) => auditRowsOf(read).length,
   });
@@ -88,7 +82,7 @@ function AuditList({ filter, withCustomer = false }: { filter: AuditFilter; with
     ['When', ({ at }) => time(at)],
     ['Who', ({ actor, from }) => html`<span>${actor} <small class="quiet">${from}</small></span>`],
     ['What', what],
-    ...(withCustomer ? [CUSTOMER] : []),
+    ...(withCustomer ? [CUSTOMER_COLUMN] : []),
     ['Key', ({ key_id }) => key_id && keyLink(key_id)],
     ['Change', changeOf],
     ...(mayWrite ? [['Undo', undo] as const] : []),
@@ -101,11 +95,6 @@ function what({ action, entries: { length } }: AuditRow) {
   const text = entryOf(ACTIONS, action) ?? action;
   return html`<span title=${action}>${length > 1 && `${count(length)} × `}${text}</span>`;
 }
-
-const CUSTOMER: Column<AuditRow> = [
-  'Customer',
-  ({ customer, customer_name: name }) => customer && customerLink(customer, name),
-];
 
 const keyLink = (id: string) =>
   html`<a href=${searchAddress(id)} title=${id}><code class="id">${shortened(id)}</code></a>`;
@@ -184,14 +173,15 @@ function undoForm(entry: AuditDocument): FormDescription {
     label: 'Undo',
     text: html`<${UndoText} entry=${entry} />`,
     ...(!(limit && isSuspension && suspended) && { command: () => ['customers', 'update', id, options] }),
-    submit: () => call('PATCH', customerPath(id), { json: { ...others, temporary_limit: limit, ...suspension } }),
+    submit: () =>
+      call('PATCH /admin/v1/customers/:id', { id, body: { ...others, temporary_limit: limit, ...suspension } }),
     said: `Changed ${id} back.`,
   };
 }
 
 /** Says what was changed once more since, and what is not set back because it has ended. */
 function UndoText({ entry }: { entry: AuditDocument }) {
-  const { data } = useResource<CustomerDocument>(customerPath(entry.customer ?? ''));
+  const { data } = useResource(address('GET /admin/v1/customers/:id', { id: entry.customer ?? '' }));
   const [given, former] = [unlessEnded(entry.details ?? {}), formerOf(entry)];
   const limit = data?.temporary_limit;
   const current = data && { ...data, temporary_limit: limit && `${limit.requests_per_hour} until ${limit.until}` };

@@ -1,20 +1,18 @@
 /** What runs, and what the last reload said. */
 import { html } from 'htm/preact';
 import type { ConfigDocument, ReloadDocument, StatusDocument } from '../../admin-api/responses.ts';
-import { call } from '../../pages/client/api.ts';
+import { address, call } from '../../pages/client/api.ts';
 import { badge, facts, loaded, Panel, time } from '../../pages/client/components.ts';
 import { Dialog } from '../../pages/client/dialog.ts';
 import { FormButton, type FormDescription } from '../../pages/client/form-dialog.ts';
 import { counted, tollgate } from '../../pages/client/format.ts';
 import { POLL_MS, useResource } from '../../pages/client/resources.ts';
-import { useMayWrite } from './session.ts';
 import { yamlOf } from './yaml.ts';
 
 export function ConfigurationPage() {
-  const status = useResource<StatusDocument>('/status', POLL_MS);
-  const config = useResource<ConfigDocument>('/admin/v1/config');
-  const mayWrite = useMayWrite();
-  const reload = mayWrite && html`<${FormButton} label="Reload" form=${() => RELOAD} />`;
+  const status = useResource(address('GET /status', {}), POLL_MS);
+  const config = useResource(address('GET /admin/v1/config', {}));
+  const reload = html`<${FormButton} label="Reload" form=${() => RELOAD} />`;
   return html`<div class="grid">
     <${Panel} title="Config file" actions=${reload} command=${tollgate('status')} wide>${loaded(status, lastReload)}<//>
     <${Panel} title="Running configuration" command=${tollgate('config', 'show')} wide>${loaded(config, sections)}<//>
@@ -64,7 +62,7 @@ const RELOAD: FormDescription<ReloadDocument> = {
   label: 'Reload',
   text: 'The gateway reads its file and checks it. It applies all of it, or nothing. Changed files are noticed without this.',
   command: () => ['reload'],
-  submit: () => call('POST', '/admin/v1/config/reload'),
+  submit: () => call('POST /admin/v1/config/reload', {}),
   show: reloadResult,
 };
 

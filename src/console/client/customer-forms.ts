@@ -1,6 +1,6 @@
 /** Actions on customers. */
 import { html } from 'htm/preact';
-import type { CustomerDocument, PortalLinkDocument } from '../../admin-api/responses.ts';
+import type { CustomerDocument } from '../../admin-api/responses.ts';
 import { call } from '../../pages/client/api.ts';
 import { badge } from '../../pages/client/components.ts';
 import { entryOf } from '../../pages/client/entry-of.ts';
@@ -8,7 +8,6 @@ import type { FormDescription, FormInput } from '../../pages/client/form-dialog.
 import { count, limitText } from '../../pages/client/format.ts';
 import { NAME } from '../../pages/client/key-fields.ts';
 import { at, navigate } from '../../pages/client/router.ts';
-import { customerPath } from './customer-link.ts';
 
 const LIMIT = {
   name: 'requests_per_hour',
@@ -38,7 +37,7 @@ export function newCustomer(plans: readonly string[]): FormDescription {
     ],
     command: (texts) => ['customers', 'create', texts.id || 'CUSTOMER'],
     submit: async ({ texts: { id = '' }, change }) => {
-      await call('POST', '/admin/v1/customers', { json: { id, ...change } });
+      await call('POST /admin/v1/customers', { body: { id, ...change } });
       navigate(at('customers', id));
     },
     faultOf: { conflict: 'id' },
@@ -76,7 +75,7 @@ export function changeCustomer(customer: CustomerDocument, plans: Plans, used: n
     ],
     note,
     command: () => ['customers', 'update', id],
-    submit: ({ change }) => call('PATCH', customerPath(id), { json: change }),
+    submit: ({ change }) => call('PATCH /admin/v1/customers/:id', { id, body: change }),
     said: `Changed ${id}. It takes effect within a second.`,
   };
 }
@@ -100,8 +99,9 @@ export function limitForATime({ id, temporary_limit: limit }: CustomerDocument):
     ],
     command: ({ temporary_limit: number }) => ['customers', 'update', id, ...(number ? [] : ['--no-temporary-limit'])],
     submit: ({ change: { temporary_limit: number, until } }) =>
-      call('PATCH', customerPath(id), {
-        json: { temporary_limit: number ? { requests_per_hour: number, until: until ?? undefined } : null },
+      call('PATCH /admin/v1/customers/:id', {
+        id,
+        body: { temporary_limit: number ? { requests_per_hour: number, until: until ?? undefined } : null },
       }),
     said: `Changed ${id}. It takes effect within a second.`,
   };
@@ -119,7 +119,10 @@ export function suspendCustomer({ id, suspended }: CustomerDocument): FormDescri
     fields: suspended ? [] : [{ ...UNTIL, hint: 'In your time zone. Empty: until you reactivate it.' }],
     command: () => ['customers', 'update', id, suspended ? '--no-suspended' : '--suspended'],
     submit: ({ change }) =>
-      call('PATCH', customerPath(id), { json: { suspended: !suspended, suspended_until: change.until ?? undefined } }),
+      call('PATCH /admin/v1/customers/:id', {
+        id,
+        body: { suspended: !suspended, suspended_until: change.until ?? undefined },
+      }),
     said: suspended ? `Reactivated ${id}.` : `Suspended ${id}.`,
   };
 }
@@ -130,7 +133,7 @@ export function resetUsage({ id }: CustomerDocument): FormDescription {
     label: 'Reset usage',
     text: 'Sets the usage of the last hour to 0, so that the whole limit is available again. The history stays.',
     command: () => ['usage', 'reset', id],
-    submit: () => call('DELETE', `${customerPath(id)}/usage`),
+    submit: () => call('DELETE /admin/v1/customers/:id/usage', { id }),
     said: `Reset the usage of ${id}.`,
   };
 }
@@ -144,7 +147,7 @@ export function openPortal({ id }: CustomerDocument): FormDescription {
     command: () => ['portal', 'link', id, '--scope', 'usage:read', 'keys:read'],
     submit: async () => {
       const body = { scopes: ['usage:read', 'keys:read'], user: 'console' };
-      const { url } = await call<PortalLinkDocument>('POST', `${customerPath(id)}/portal-sessions`, { json: body });
+      const { url } = await call('POST /admin/v1/customers/:id/portal-sessions', { id, body });
       window.open(url, '_blank', 'noopener');
     },
     said: 'The portal is open in a new tab.',
@@ -161,7 +164,7 @@ export function deleteCustomer({ id }: CustomerDocument): FormDescription {
     fields: [{ name: 'typed', isMember: false, label: `Type ${id} to confirm`, input }],
     note: ({ texts }) => texts.typed === id && html`<p class="quiet">The button deletes it now.</p>`,
     command: () => ['customers', 'delete', id],
-    submit: () => call('DELETE', customerPath(id)).then(() => navigate(at('customers'))),
+    submit: () => call('DELETE /admin/v1/customers/:id', { id }).then(() => navigate(at('customers'))),
     said: `Deleted ${id}.`,
   };
 }

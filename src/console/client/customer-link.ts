@@ -1,12 +1,10 @@
-/** How a customer is shown, and its path in the admin API. */
+/** How a customer is shown. */
 import { html } from 'htm/preact';
 import type { CustomerDocument } from '../../admin-api/responses.ts';
 import { badge } from '../../pages/client/components.ts';
 import { shortened } from '../../pages/client/format.ts';
 import { at } from '../../pages/client/router.ts';
 import type { Column } from '../../pages/client/table.ts';
-
-export const customerPath = (id: string) => `/admin/v1/customers/${encodeURIComponent(id)}`;
 
 /** The id with the name beside it, on one line. */
 export function customerLink(id: string, name?: string | null) {
@@ -15,13 +13,14 @@ export function customerLink(id: string, name?: string | null) {
 }
 
 interface NamedCustomer {
-  readonly customer: string;
+  /** Null: of several customers. */
+  readonly customer: string | null;
   readonly customer_name: string | null;
 }
 
 export const CUSTOMER_COLUMN: Column<NamedCustomer> = [
   'Customer',
-  ({ customer, customer_name: name }) => customerLink(customer, name),
+  ({ customer, customer_name: name }) => customer && customerLink(customer, name),
   undefined,
   ({ customer, customer_name: name }) => name ?? customer,
 ];

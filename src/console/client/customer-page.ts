@@ -1,9 +1,12 @@
 /** One customer: its limit and what sets it, its usage, why it is refused, and its keys. */
+
 import { html } from 'htm/preact';
-import type { ConfigDocument, CustomerDocument, ExplanationDocument, KeyDocument } from '../../admin-api/responses.ts';
+import type { CustomerDocument, ExplanationDocument } from '../../admin-api/responses.ts';
+import { address } from '../../pages/client/api.ts';
 import { Empty, facts, loaded, Panel, time, timeAgo, usageBar } from '../../pages/client/components.ts';
 import { FormButton } from '../../pages/client/form-dialog.ts';
 import { count, duration, limitText, tollgate } from '../../pages/client/format.ts';
+import { refusalOf } from '../../pages/client/refusals.ts';
 import { POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
 import { at, type Place } from '../../pages/client/router.ts';
 import { table } from '../../pages/client/table.ts';
@@ -17,30 +20,23 @@ import {
   resetUsage,
   suspendCustomer,
 } from './customer-forms.ts';
-import { customerPath, customerState, limitSource } from './customer-link.ts';
-import { newKey } from './key-forms.ts';
-import { KeyTable } from './key-table.ts';
+import { customerState, limitSource } from './customer-link.ts';
+import { KeyTable, newKey } from './keys-page.ts';
 import { testNotice } from './notices-page.ts';
-import { refusalReason } from './refusal-reasons.ts';
-import { useMayWrite } from './session.ts';
 
 export function CustomerPage({ id, query }: { id: string; query: Place['query'] }) {
-  const path = customerPath(id);
-  const customer = useResource<CustomerDocument>(path);
-  const heading = html`<p class="breadcrumb"><a href=${at('customers')}>Customers</a></p><h1 tabindex="-1">${id}</h1>`;
+  const customer = useResource(address('GET /admin/v1/customers/:id', { id }));
   if (customer.failure?.code === 'not_found') {
-    return html`${heading}<${Empty}>There is no customer with this id. Ids are case-sensitive. <a href=${at('customers')}>All customers</a><//>`;
+    return html`<${Empty}>There is no customer with this id. Ids are case-sensitive. <a href=${at('customers')}>All customers</a><//>`;
   }
-  return html`${heading}${loaded(customer, (record) => html`<${Details} path=${path} record=${record} query=${query} />`)}`;
+  return loaded(customer, (record) => html`<${Details} record=${record} query=${query} />`);
 }
 
-function Details(props: { path: string; record: CustomerDocument; query: Place['query'] }) {
-  const { path, record, query } = props;
+function Details({ record, query }: { record: CustomerDocument; query: Place['query'] }) {
   const { id } = record;
-  const explanation = useResource<ExplanationDocument>(`${path}/explain`, POLL_MS);
-  const config = useResource<ConfigDocument>('/admin/v1/config');
-  const keys = useList<KeyDocument>(`${path}/keys`, { isWhole: true });
-  const mayWrite = useMayWrite();
+  const explanation = useResource(address('GET /admin/v1/customers/:id/explain', { id }), POLL_MS);
+  const config = useResource(address('GET /admin/v1/config', {}));
+  const keys = useList(address('GET /admin/v1/customers/:id/keys', { id }), { isWhole: true });
   const used = explanation.data?.usage?.used;
   const hasPortal = Boolean(config.data?.portal);
   return html`
@@ -48,9 +44,7 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
       <span>${record.name}</span>
       ${customerState(record)} ${record.suspended_until && html`until ${time(record.suspended_until)}`}
       ${record.notify_url && html`<span class="quiet">notices to ${record.notify_url}</span>`}
-      ${
-        mayWrite &&
-        html`<span class="actions">
+      <span class="actions">
         <${FormButton} label="Change" form=${() => changeCustomer(record, config.data?.plans ?? {}, used)} disabled=${config.data === undefined} />
         <${FormButton} label="Limit for a time" form=${() => limitForATime(record)} />
         <${FormButton} label="Reset usage" form=${() => resetUsage(record)} />
@@ -58,15 +52,14 @@ function Details(props: { path: string; record: CustomerDocument; query: Place['
         ${hasPortal && html`<${FormButton} label="Open as this customer" form=${() => openPortal(record)} />`}
         ${record.notify_url && html`<${FormButton} label="Test notice" form=${() => testNotice(id)} />`}
         <${FormButton} label="Delete" form=${() => deleteCustomer(record)} />
-      </span>`
-      }
+      </span>
     </div>
     <div class="grid">
       <${Panel} title="Limit and usage" command=${tollgate('explain', id)}>${loaded(explanation, limitAndUsage)}<//>
       <${Panel} title="Is it refused?">${loaded(explanation, whyRefused)}<//>
-      <${UsageHistory} path=${`${path}/usage/history`} command=${['usage', 'history', id]} limit=${record.limit ?? undefined} refusals=${refusedInRange} />
+      <${UsageHistory} customer=${id} limit=${record.limit ?? undefined} refusals=${refusedInRange} />
       <${Panel} title="Keys" wide command=${tollgate('keys', 'list', id)}
-        actions=${mayWrite && html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
+        actions=${html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
         <${KeyTable} list=${keys} sort=${query.sort || 'Created'} empty="No keys. Without one, the customer cannot send requests." />
       <//>
       <${Panel} title="Changes" wide command=${tollgate('audit', { customer: id })}><${CustomerAudit} id=${id} /><//>
@@ -108,7 +101,7 @@ function whyRefused({ admitted, verdict, refusals }: ExplanationDocument) {
       [
         'Refused because',
         ({ code }) =>
-          html`<span class="reason">${refusalReason(code).title} <code>${code}</code><small>${refusalReason(code).advice}</small></span>`,
+          html`<span class="reason">${refusalOf(code).title} <code>${code}</code><small>${refusalOf(code).advice}</small></span>`,
       ],
       ['Times', (row) => count(row.count), 'number'],
       ['Last', ({ last_at }) => timeAgo(last_at)],
@@ -120,5 +113,5 @@ function whyRefused({ admitted, verdict, refusals }: ExplanationDocument) {
 const refusedInRange = (counts: RefusalCounts) =>
   html`<p class="reasons">Refused: ${counts.map(
     ([code, number]) =>
-      html`<span title=${refusalReason(code).advice}>${count(number)} × ${refusalReason(code).title} <code>${code}</code></span>`,
+      html`<span title=${refusalOf(code).advice}>${count(number)} × ${refusalOf(code).title} <code>${code}</code></span>`,
   )}</p>`;

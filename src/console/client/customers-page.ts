@@ -1,7 +1,8 @@
 /** Finds customers by id or name, plan, state and usage. */
+
 import { html } from 'htm/preact';
-import type { ConfigDocument, CustomerDocument, CustomerUsageDocument } from '../../admin-api/responses.ts';
-import { pathWith } from '../../pages/client/api.ts';
+import type { CustomerUsageDocument } from '../../admin-api/responses.ts';
+import { address } from '../../pages/client/api.ts';
 import { badge, Command, FilterField, queryFilter, usageBar } from '../../pages/client/components.ts';
 import { FormButton } from '../../pages/client/form-dialog.ts';
 import { count, tollgate } from '../../pages/client/format.ts';
@@ -10,7 +11,6 @@ import { type Place, setQuery } from '../../pages/client/router.ts';
 import { type Column, listTable } from '../../pages/client/table.ts';
 import { newCustomer } from './customer-forms.ts';
 import { CUSTOMER_COLUMN, customerLink, customerState, limitSource, planText } from './customer-link.ts';
-import { useMayWrite } from './session.ts';
 
 const STATES = [
   ['', 'Any state'],
@@ -25,8 +25,7 @@ const USAGES = [
 ] as const;
 
 export function CustomersPage({ query }: Place) {
-  const mayWrite = useMayWrite();
-  const config = useResource<ConfigDocument>('/admin/v1/config');
+  const config = useResource(address('GET /admin/v1/config', {}));
   const plans = Object.keys(config.data?.plans ?? {});
   return html`
     <div class="toolbar">
@@ -34,7 +33,7 @@ export function CustomersPage({ query }: Place) {
       ${queryFilter('plan', 'Plan', [['', 'All plans'], ...plans.map((plan) => [plan] as const)], query)}
       ${queryFilter('suspended', 'State', STATES, query)}
       ${queryFilter('above', 'Usage', USAGES, query)}
-      ${mayWrite && plans.length > 0 && html`<${FormButton} label="New customer" form=${() => newCustomer(plans)} isPrimary />`}
+      ${plans.length > 0 && html`<${FormButton} label="New customer" form=${() => newCustomer(plans)} isPrimary />`}
     </div>
     <${Customers} ...${query} />`;
 }
@@ -54,8 +53,8 @@ const COLUMNS: readonly Column<CustomerUsageDocument>[] = [
 
 export function Customers({ search, plan, suspended, above, sort }: Place['query']) {
   const isFiltered = Boolean(search || plan || suspended || above);
-  const path = pathWith('/admin/v1/usage', { search, plan, suspended, above });
-  const list = useList<CustomerUsageDocument>(path, { isFiltered, isWhole: Boolean(sort) });
+  const filter = { search, plan, suspended, above };
+  const list = useList(address('GET /admin/v1/usage', { query: filter }), { isFiltered, isWhole: Boolean(sort) });
   const command = above
     ? tollgate('usage', 'near', { above })
     : tollgate('customers', 'list', { search, plan, suspended: suspended && (suspended === 'true' || null) });
@@ -84,7 +83,7 @@ const CUSTOMER_ID = /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,127}$/;
 
 /** The customer with exactly this id, which is found at once, however long the search takes. */
 function ExactMatch({ id }: { id: string }) {
-  const { data } = useResource<CustomerDocument>(`/admin/v1/customers/${id}`);
+  const { data } = useResource(address('GET /admin/v1/customers/:id', { id }));
   if (data === undefined) return null;
   return html`<p class="exact">Exact match: ${customerLink(data.id, data.name)}</p>`;
 }

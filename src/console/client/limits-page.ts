@@ -2,18 +2,18 @@
 import { html } from 'htm/preact';
 import { useState } from 'preact/hooks';
 import type { ConfigDocument, CustomerUsageDocument, PreviewDocument } from '../../admin-api/responses.ts';
-import { call } from '../../pages/client/api.ts';
+import { address, call } from '../../pages/client/api.ts';
 import { badge, Empty, facts, inputValue, Loading, loaded, Panel, Problem } from '../../pages/client/components.ts';
 import { count, counted, limitText, tollgate } from '../../pages/client/format.ts';
+import { useAction } from '../../pages/client/hooks.ts';
 import { useList, useResource } from '../../pages/client/resources.ts';
 import { Progress, table } from '../../pages/client/table.ts';
-import { useSubmit } from '../../pages/client/use-submit.ts';
-import { customerLink } from './customer-link.ts';
+import { CUSTOMER_COLUMN } from './customer-link.ts';
 import { yamlOf } from './yaml.ts';
 
 export function LimitsPage() {
-  const config = useResource<ConfigDocument>('/admin/v1/config');
-  const file = useResource<object>('/admin/v1/config/file');
+  const config = useResource(address('GET /admin/v1/config', {}));
+  const file = useResource(address('GET /admin/v1/config/file', {}));
   return html`<div class="grid">
     <${Panel} title="Try a number" command=${tollgate('usage', 'list')} wide>
       ${loaded(config, (data) => html`<${PlanTrials} config=${data} />`)}
@@ -23,7 +23,7 @@ export function LimitsPage() {
 }
 
 function PlanTrials({ config }: { config: ConfigDocument }) {
-  const usage = useList<CustomerUsageDocument>('/admin/v1/usage', { isWhole: true });
+  const usage = useList(address('GET /admin/v1/usage', {}), { isWhole: true });
   return html`
     <p>How many customers would be refused now, by what they used in the last hour. Customers with a limit of their own are left out.</p>
     ${
@@ -81,10 +81,7 @@ function PlanTrial(props: { plan: string; settings: PlanSettings; usage: readonl
         label: `Customers of ${plan} that would be refused`,
         rows: refused.slice(0, LISTED_CUSTOMERS),
         keyOf: ({ customer }) => customer,
-        columns: [
-          ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
-          ['Used', ({ used }) => count(used), 'number'],
-        ],
+        columns: [CUSTOMER_COLUMN, ['Used', ({ used }) => count(used), 'number']],
       })
     }
     ${refused.length > LISTED_CUSTOMERS && html`<p class="quiet">and ${count(refused.length - LISTED_CUSTOMERS)} more</p>`}
@@ -96,9 +93,9 @@ function FilePreview({ running }: { running: string }) {
   const [text, setText] = useState(running);
   const [isOver, setIsOver] = useState(false);
   const [result, setResult] = useState<PreviewDocument>();
-  const { isBusy, failure, onSubmit } = useSubmit(async () => {
+  const { isBusy, failure, run } = useAction(async () => {
     setResult(undefined);
-    setResult(await call<PreviewDocument>('POST', '/admin/v1/config/preview', { yaml: text }));
+    setResult(await call('POST /admin/v1/config/preview', { body: text }));
   });
   const take = async (file: File | undefined) => file && setText(await file.text());
   const onDrop = (event: DragEvent) => {
@@ -110,7 +107,7 @@ function FilePreview({ running }: { running: string }) {
     event.preventDefault();
     setIsOver(true);
   };
-  return html`<form onSubmit=${onSubmit} aria-busy=${isBusy}>
+  return html`<form onSubmit=${run} aria-busy=${isBusy}>
       <p>Change the running file, or paste or drop another one. The preview shows what it would change and whom it would refuse. Nothing is applied. Leave <code>(secret)</code> as it is: the running secret is meant.</p>
       <textarea class=${isOver ? 'over' : ''} aria-label="Config file" rows="16" spellcheck=${false} required value=${text}
         onInput=${(event: Event) => setText(inputValue(event))} onDrop=${onDrop} onDragOver=${onDragOver} onDragLeave=${() => setIsOver(false)}></textarea>
@@ -183,7 +180,7 @@ function affected(label: string, rows: PreviewDocument['closest'], empty?: strin
     rows,
     empty,
     columns: [
-      ['Customer', ({ customer, customer_name: name }) => customerLink(customer, name)],
+      CUSTOMER_COLUMN,
       ['Plan', ({ plan }) => plan],
       ['Limit now', ({ limit_before }) => limitText(limit_before), 'number'],
       ['Limit then', ({ limit_after }) => limitText(limit_after), 'number'],

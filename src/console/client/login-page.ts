@@ -3,18 +3,18 @@ import { html } from 'htm/preact';
 import type { SessionDocument } from '../../admin-api/responses.ts';
 import { startSession } from '../../pages/client/api.ts';
 import { Field, Problem } from '../../pages/client/components.ts';
-import { useSubmit } from '../../pages/client/use-submit.ts';
+import { useAction } from '../../pages/client/hooks.ts';
 
 export function LoginPage({ hasEnded, onLogin }: { hasEnded: boolean; onLogin: (session: SessionDocument) => void }) {
-  const { isBusy, failure, onSubmit } = useSubmit(async (form) => {
+  const { isBusy, failure, run } = useAction(async (form) => {
     const data = new FormData(form);
     const [token, name] = ['token', 'name'].map((field) => String(data.get(field)).trim());
     const secret = { token, ...(name && { name }) };
-    onLogin(await startSession<SessionDocument>(secret).finally(() => form.reset()));
+    onLogin(await startSession<SessionDocument>(secret).finally(() => form?.reset()));
   });
   return html`<main class="login">
     <h1>Tollgate</h1>
-    <form onSubmit=${onSubmit} aria-busy=${isBusy}>
+    <form onSubmit=${run} aria-busy=${isBusy}>
       ${hasEnded && !failure && html`<p role="status">The session has ended. Log in to continue where you were.</p>`}
       <${Field} label="Admin token" hint="The value of admin.token, or a JWT with the scope tollgate:read or tollgate:write.">
         <input name="token" type="password" required autofocus autocomplete="off" spellcheck=${false} />

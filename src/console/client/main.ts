@@ -3,19 +3,11 @@ import { html, render } from 'htm/preact';
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { SessionDocument } from '../../admin-api/responses.ts';
-import {
-  CallError,
-  call,
-  endSession,
-  type Failure,
-  failureFrom,
-  SESSION_ENDED,
-  SESSION_PATH,
-} from '../../pages/client/api.ts';
+import { endSession, SESSION_ENDED, SESSION_PATH, send, sessionOf } from '../../pages/client/api.ts';
 import { Advice, badge, Empty, Loading, Problem, SearchForm } from '../../pages/client/components.ts';
-import { Announcements } from '../../pages/client/dialog.ts';
 import { entryOf } from '../../pages/client/entry-of.ts';
-import { useOutage } from '../../pages/client/resources.ts';
+import { MayWrite } from '../../pages/client/form-dialog.ts';
+import { useAction, useWindowEvents } from '../../pages/client/hooks.ts';
 import {
   at,
   followLinks,
@@ -25,7 +17,7 @@ import {
   searchAddress,
   usePlace,
 } from '../../pages/client/router.ts';
-import { TopBar } from '../../pages/client/top-bar.ts';
+import { Shell } from '../../pages/client/shell.ts';
 import { AuditPage } from './audit-page.ts';
 import { ConfigurationPage } from './configuration-page.ts';
 import { CustomerPage } from './customer-page.ts';
@@ -36,7 +28,6 @@ import { LoginPage } from './login-page.ts';
 import { NoticesPage } from './notices-page.ts';
 import { OverviewPage } from './overview-page.ts';
 import { mayBeSecret, SearchPage } from './search-page.ts';
-import { SessionContext } from './session.ts';
 
 const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentType<Place>]>> = {
   '': ['Overview', OverviewPage],
@@ -52,28 +43,16 @@ function App() {
   /** Undefined: not known yet. Null: nobody is logged in. */
   const [session, setSession] = useState<SessionDocument | null>();
   const [hasEnded, setHasEnded] = useState(false);
-  const [failure, setFailure] = useState<Failure>();
-  const findSession = () =>
-    call<SessionDocument>('GET', SESSION_PATH).then(setSession, (error: unknown) => {
-      if (error instanceof CallError && error.failure.status === 401) setSession(null);
-      else setFailure(failureFrom(error));
-    });
-  useEffect(() => {
-    const end = () => {
-      setSession(null);
-      setHasEnded(true);
-    };
-    window.addEventListener(SESSION_ENDED, end);
-    void findSession();
-    return () => window.removeEventListener(SESSION_ENDED, end);
-  }, []);
-
-  const retry = () => {
-    setFailure(undefined);
-    void findSession();
-  };
+  const { failure, run: findSession } = useAction(async () => {
+    setSession((await sessionOf(send<SessionDocument>('GET', SESSION_PATH))) ?? null);
+  });
+  useEffect(() => void findSession(), []);
+  useWindowEvents(() => {
+    setSession(null);
+    setHasEnded(true);
+  }, SESSION_ENDED);
   if (failure)
-    return html`<main class="login"><h1>Tollgate</h1><${Problem} failure=${failure} retry=${retry} /></main>`;
+    return html`<main class="login"><h1>Tollgate</h1><${Problem} failure=${failure} retry=${findSession} /></main>`;
   if (session === undefined) return html`<main class="login"><${Loading} /></main>`;
   if (session === null) return html`<${LoginPage} hasEnded=${hasEnded} onLogin=${setSession} />`;
   const logOut = async () => {
@@ -81,48 +60,36 @@ function App() {
     setHasEnded(false);
     setSession(null);
   };
-  return html`<${SessionContext.Provider} value=${session}><${Shell} session=${session} logOut=${logOut} /><//>`;
+  return html`<${MayWrite.Provider} value=${session.scope === 'write'}><${Pages} session=${session} logOut=${logOut} /><//>`;
 }
 
-function Shell({ session, logOut }: { session: SessionDocument; logOut: () => void }) {
+function Pages({ session, logOut }: { session: SessionDocument; logOut: () => void }) {
   const place = usePlace();
-  const { installation } = session;
-  const [section = '', customer] = place.segments;
-  const [title, Page] =
-    section === 'search' ? (['Search', NotFound] as const) : (entryOf(PAGES, section) ?? ['Not found', NotFound]);
-  const outage = useOutage();
   const [secret, setSecret] = useState('');
-  const isSearch = section === 'search';
-  const searched = isSearch ? (place.query.text ?? secret) : '';
-  const isCustomer = section === 'customers' && customer !== undefined;
-  const heading = isCustomer ? customer : title;
-  useEffect(() => {
-    document.title = `${heading} · ${installation?.name ?? 'Tollgate'}`;
-    // Screen readers read the new page's heading.
-    document.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true });
-  }, [heading]);
-  return html`
-    <a class="skip" href="#main">Skip to the content</a>
-    <${TopBar} outage=${outage}>
-      <a class="brand" href=${at()}>Tollgate</a>
-      ${installation?.name && html`<span class=${`installation ${installation.color}`}>${installation.name}</span>`}
-      <nav aria-label="Pages">
-        ${Object.entries(PAGES).map(
-          ([name, [label]]) =>
-            html`<a href=${name === '' ? at() : at(name)} aria-current=${name === section ? 'page' : undefined}>${label}</a>`,
-        )}
-      </nav>
-      <${Search} searched=${place.query.text && searched} onSecret=${setSecret} />
-      <div class="who">
-        ${session.scope === 'read' && badge('quiet', 'read only')}
-        <span class="quiet" title="The name in the audit">${session.actor}</span>
-        ${session.via === 'cookie' && html`<button type="button" onClick=${logOut}>Log out</button>`}
-      </div>
-    <//>
-    <main id="main" tabindex="-1" class=${outage ? `stale ${outage.of}` : ''} key=${isCustomer ? customer : section}>
-      ${isCustomer ? html`<${CustomerPage} id=${customer} query=${place.query} />` : html`<h1 tabindex="-1">${title}</h1>${isSearch ? html`<${SearchPage} key=${searched} text=${searched} />` : html`<${Page} ...${place} />`}`}
-    </main>
-    <${Announcements} />`;
+  const [section = '', customer] = place.segments;
+  const { installation } = session;
+  const searched = section === 'search' ? (place.query.text ?? secret) : '';
+  const shown = () => {
+    if (section === 'search') return ['Search', html`<${SearchPage} key=${searched} text=${searched} />`] as const;
+    if (section === 'customers' && customer) {
+      const above = html`<p class="breadcrumb"><a href=${at('customers')}>Customers</a></p>`;
+      return [customer, html`<${CustomerPage} id=${customer} query=${place.query} />`, above] as const;
+    }
+    const [title, Page] = entryOf(PAGES, section) ?? ['Not found', NotFound];
+    return [title, html`<${Page} ...${place} />`] as const;
+  };
+  const [heading, content, above] = shown();
+  const brand = html`<a class="brand" href=${at()}>Tollgate</a>
+    ${installation?.name && html`<span class=${`installation ${installation.color}`}>${installation.name}</span>`}`;
+  const tools = html`<${Search} searched=${place.query.text && searched} onSecret=${setSecret} />
+    <div class="who">
+      ${session.scope === 'read' && badge('quiet', 'read only')}
+      <span class="quiet" title="The name in the audit">${session.actor}</span>
+      ${session.via === 'cookie' && html`<button type="button" onClick=${logOut}>Log out</button>`}
+    </div>`;
+  const pages = Object.entries(PAGES).map(([name, [title]]) => [name, title]);
+  return html`<${Shell} site=${installation?.name ?? 'Tollgate'} brand=${brand} pages=${pages} current=${section}
+    tools=${tools} heading=${heading} above=${above}>${content}<//>`;
 }
 
 function NotFound() {

@@ -1,16 +1,16 @@
 /** Notices that are not delivered: why, sending one again, and a test of the endpoints. */
 import { html } from 'htm/preact';
-import type { NoticeDocument, NoticeTestDocument, StatusDocument } from '../../admin-api/responses.ts';
-import { call, pathWith } from '../../pages/client/api.ts';
-import { badge, Command, facts, loaded, queryFilter, time } from '../../pages/client/components.ts';
+import { useContext } from 'preact/hooks';
+import type { NoticeDocument, NoticeTestDocument } from '../../admin-api/responses.ts';
+import { address, call } from '../../pages/client/api.ts';
+import { badge, Command, facts, loaded, queryFilter, time, timeAgo } from '../../pages/client/components.ts';
 import { Dialog } from '../../pages/client/dialog.ts';
-import { FormButton, type FormDescription } from '../../pages/client/form-dialog.ts';
+import { FormButton, type FormDescription, MayWrite } from '../../pages/client/form-dialog.ts';
 import { count, shortened, tollgate } from '../../pages/client/format.ts';
 import { type List, POLL_MS, useList, useResource } from '../../pages/client/resources.ts';
 import type { Place } from '../../pages/client/router.ts';
 import { listTable, table } from '../../pages/client/table.ts';
 import { CUSTOMER_COLUMN } from './customer-link.ts';
-import { useMayWrite } from './session.ts';
 
 const STATES = [
   ['', 'Pending and dead'],
@@ -20,13 +20,12 @@ const STATES = [
 
 export function NoticesPage({ query }: Place) {
   const { state } = query;
-  const mayWrite = useMayWrite();
-  const status = useResource<StatusDocument>('/status', POLL_MS);
-  const list = useList<NoticeDocument>(pathWith('/admin/v1/notices', { state }), { isFiltered: Boolean(state) });
+  const status = useResource(address('GET /status', {}), POLL_MS);
+  const list = useList(address('GET /admin/v1/notices', { query: { state } }), { isFiltered: Boolean(state) });
   return html`
     <div class="toolbar">
       ${queryFilter('state', 'State', STATES, query)}
-      ${mayWrite && html`<${FormButton} label="Send a test notice" form=${() => testNotice()} isPrimary />`}
+      <${FormButton} label="Send a test notice" form=${() => testNotice()} isPrimary />
     </div>
     ${loaded(status, ({ notices }) =>
       notices === null
@@ -44,7 +43,7 @@ export function NoticesPage({ query }: Place) {
 }
 
 export function Notices({ list, empty }: { list: List<NoticeDocument>; empty: string }) {
-  const mayWrite = useMayWrite();
+  const mayWrite = useContext(MayWrite);
   const again = (notice: NoticeDocument) =>
     html`<span class="row-actions"><${FormButton} label="Send again" form=${() => retryNotice(notice)} /></span>`;
   return listTable<NoticeDocument>({
@@ -71,7 +70,7 @@ function delivery({
   last_error,
 }: NoticeDocument['deliveries'][number]) {
   return html`<div>${badge(state === 'dead' ? 'bad' : 'warn', state)} ${endpoint}
-    <small class="quiet">${count(attempts)} failed${next && html`, next ${time(next, { isRelative: true })}`}${last_error && `: ${last_error}`}</small></div>`;
+    <small class="quiet">${count(attempts)} failed${next && html`, next ${timeAgo(next)}`}${last_error && `: ${last_error}`}</small></div>`;
 }
 
 function retryNotice({ id, customer }: NoticeDocument): FormDescription {
@@ -80,7 +79,7 @@ function retryNotice({ id, customer }: NoticeDocument): FormDescription {
     label: 'Send again',
     text: html`To every endpoint that does not have it. It is about <strong>${customer}</strong>.`,
     command: () => ['notices', 'retry', id],
-    submit: () => call('POST', `/admin/v1/notices/${encodeURIComponent(id)}/retry`),
+    submit: () => call('POST /admin/v1/notices/:id/retry', { id }),
     said: 'It is sent again within seconds.',
   };
 }
@@ -95,7 +94,7 @@ export function testNotice(customer?: string): FormDescription<NoticeTestDocumen
         ? 'To each endpoint of the configuration, once.'
         : `To the notify_url of ${customer}, once.`,
     command: () => ['notices', 'test', { customer }],
-    submit: () => call('POST', pathWith('/admin/v1/notices/test', { customer })),
+    submit: () => call('POST /admin/v1/notices/test', { query: { customer } }),
     show: ({ results }, onClose) => html`<${Dialog} title="Test notice" onClose=${onClose}>
       ${table({
         label: 'Results',

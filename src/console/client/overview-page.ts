@@ -1,4 +1,5 @@
 /** Is all well? Who is near the limit? Who was refused, and why? */
+
 import { html } from 'htm/preact';
 import type {
   NearCustomerDocument,
@@ -6,21 +7,24 @@ import type {
   StatusDocument,
   UsageTotalsDocument,
 } from '../../admin-api/responses.ts';
+import { address } from '../../pages/client/api.ts';
 import { Chart } from '../../pages/client/chart.ts';
 import { badge, Command, Empty, facts, loaded, Panel, timeAgo, usageBar } from '../../pages/client/components.ts';
 import { entryOf } from '../../pages/client/entry-of.ts';
 import { compact, count, counted, duration, tollgate } from '../../pages/client/format.ts';
+import { refusalOf } from '../../pages/client/refusals.ts';
 import { HISTORY_POLL_MS, POLL_MS, useResource } from '../../pages/client/resources.ts';
 import { at } from '../../pages/client/router.ts';
 import { FirstRows, table } from '../../pages/client/table.ts';
 import { CUSTOMER_COLUMN } from './customer-link.ts';
-import { refusalReason } from './refusal-reasons.ts';
+
+const FIRST = { query: { limit: 20 } };
 
 export function OverviewPage() {
-  const status = useResource<StatusDocument>('/status', POLL_MS);
-  const near = useResource<NearCustomerDocument[]>('/admin/v1/usage/near?limit=20', POLL_MS);
-  const refused = useResource<RefusedCustomerDocument[]>('/admin/v1/usage/refused?limit=20', POLL_MS);
-  const totals = useResource<UsageTotalsDocument>('/admin/v1/usage/history', HISTORY_POLL_MS);
+  const status = useResource(address('GET /status', {}), POLL_MS);
+  const near = useResource(address('GET /admin/v1/usage/near', FIRST), POLL_MS);
+  const refused = useResource(address('GET /admin/v1/usage/refused', FIRST), POLL_MS);
+  const totals = useResource(address('GET /admin/v1/usage/history', {}), HISTORY_POLL_MS);
   return html`
     ${loaded(status, health)}
     <div class="grid">
@@ -100,7 +104,7 @@ function refusedTable(rows: readonly RefusedCustomerDocument[]) {
       [
         'Why',
         ({ code }) =>
-          html`<span class="reason" title=${refusalReason(code).advice}>${refusalReason(code).title} <small><code>${code}</code></small></span>`,
+          html`<span class="reason" title=${refusalOf(code).advice}>${refusalOf(code).title} <small><code>${code}</code></small></span>`,
       ],
       ['Times', (row) => count(row.count), 'number'],
       ['Last', ({ last_at }) => timeAgo(last_at)],

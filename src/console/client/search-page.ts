@@ -1,13 +1,14 @@
 /** Finds what an identifier names: customers, keys, notices and requests. */
+
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { KeyDocument, NoticeDocument } from '../../admin-api/responses.ts';
-import { pathWith } from '../../pages/client/api.ts';
+import type { RequestOf } from '../../pages/client/api.ts';
+import { address } from '../../pages/client/api.ts';
 import { Command, Empty, Panel } from '../../pages/client/components.ts';
 import { tollgate } from '../../pages/client/format.ts';
 import { useList } from '../../pages/client/resources.ts';
 import { Customers } from './customers-page.ts';
-import { KeyTable } from './key-table.ts';
+import { KeyTable } from './keys-page.ts';
 import { Notices } from './notices-page.ts';
 
 /** Addresses are logged, so no more of a key may be in them. The admin API refuses more. */
@@ -69,14 +70,14 @@ function Keys({ text, digest, isSecret }: { text: string; digest: string | undef
     Search for its first ${MAX_BEGINNING_LENGTH} characters instead.</p><//>`;
 }
 
-function FoundKeys(props: { filter: Readonly<Record<string, string>>; command: string; empty: string }) {
-  const { filter, command, empty } = props;
-  const list = useList<KeyDocument>(pathWith('/admin/v1/keys', filter), { isFiltered: 'prefix' in filter });
+function FoundKeys(props: { filter: RequestOf<'GET /admin/v1/keys'>['query']; command: string; empty: string }) {
+  const { filter = {}, command, empty } = props;
+  const list = useList(address('GET /admin/v1/keys', { query: filter }), { isFiltered: 'prefix' in filter });
   return html`<${Panel} title="Keys" wide command=${command}><${KeyTable} list=${list} withCustomer empty=${empty} /><//>`;
 }
 
 function FoundNotices({ id }: { id: string }) {
-  const list = useList<NoticeDocument>(pathWith('/admin/v1/notices', { id }));
+  const list = useList(address('GET /admin/v1/notices', { query: { id } }));
   const empty = `No undelivered notice has the id ${id}. Delivered notices are not kept.`;
   return html`<${Panel} title="Notices" wide command=${tollgate('notices', 'list')}><${Notices} list=${list} empty=${empty} /><//>`;
 }

@@ -3,6 +3,9 @@
  * origin: the cookie alone, which browsers send to every port of the host, is worth nothing.
  */
 import type { ProblemDocument } from '../../admin-api/responses.ts';
+import type { Reply, SentRequest } from '../../admin-api/route-table.ts';
+import type { ADMIN_ROUTES } from '../../admin-api/routes.ts';
+import type { PORTAL_ROUTES } from '../../portal-api/portal-routes.ts';
 
 /** What a page shows about a failed call. `code` is undefined if there was no problem document. */
 export type Failure = Pick<ProblemDocument, 'title' | 'detail'> &
@@ -11,7 +14,7 @@ export type Failure = Pick<ProblemDocument, 'title' | 'detail'> &
     readonly isOutage?: true;
   };
 
-export class CallError extends Error {
+class CallError extends Error {
   readonly failure: Failure;
 
   constructor(failure: Failure) {
@@ -54,25 +57,47 @@ function noteOutage(of: Outage['of'] | undefined, path: string): void {
 /** Reads are small, so a gateway that takes longer does not respond. */
 const READ_TIMEOUT_MS = 15_000;
 
-export interface CallOptions {
-  readonly json?: unknown;
-  /** A config file, sent instead of JSON. */
-  readonly yaml?: string;
-  readonly signal?: AbortSignal;
+/** The console calls the admin API, the portal its own. */
+type Routes = typeof ADMIN_ROUTES & typeof PORTAL_ROUTES;
+type Endpoint = keyof Routes;
+export type ReplyOf<Each extends Endpoint> = Reply<Routes, Each>;
+
+type Sent<Part> = Part extends string ? string : { readonly [Name in keyof Part]?: unknown };
+/** As in the table of routes. The values of query and body come from addresses and forms: the gateway checks them. */
+export type RequestOf<Each extends Endpoint, Checked = SentRequest<Routes, Each>> = {
+  readonly [Part in keyof Checked]: Part extends 'query' | 'body' ? Sent<NonNullable<Checked[Part]>> : Checked[Part];
+};
+
+/** The path and query of a request, with the type of the reply. */
+export type Address<Document> = string & { readonly reply?: Document };
+
+export function address<Each extends Endpoint>(endpoint: Each, request: RequestOf<Each>): Address<ReplyOf<Each>> {
+  const { query = {}, ...parameters } = request as { query?: Query; [name: string]: unknown };
+  const path = endpoint.slice(endpoint.indexOf('/'));
+  return pathWith(
+    path.replace(/:(\w+)/g, (_, name) => encodeURIComponent(String(parameters[name]))),
+    query,
+  );
 }
 
-/** @throws CallError, or the reason of an aborted signal. */
-export async function call<T>(method: string, path: string, options: CallOptions = {}): Promise<T> {
-  const { json, yaml, signal } = options;
+/** @throws CallError */
+export function call<Each extends Endpoint>(endpoint: Each, request: RequestOf<Each>): Promise<ReplyOf<Each>> {
+  const [method = ''] = endpoint.split(' ');
+  return send(method, address(endpoint, request), (request as { body?: object | string }).body);
+}
+
+/** `body`: an object is sent as JSON, a text as YAML. @throws CallError, or the reason of an aborted signal. */
+export async function send<T>(method: string, path: string, body?: object | string, signal?: AbortSignal): Promise<T> {
+  const isYaml = typeof body === 'string';
   const headers = new Headers();
   const timeouts = method === 'GET' ? [AbortSignal.timeout(READ_TIMEOUT_MS)] : [];
   const init: RequestInit = { method, headers, signal: AbortSignal.any([...(signal ? [signal] : []), ...timeouts]) };
   const binding = ownBinding ?? localStorage.getItem(BINDING);
   if (binding !== null) headers.set('X-Tollgate-Session-Binding', binding);
   // The gateway requires a content type for changes, because cross-site forms cannot send these.
-  if (method !== 'GET') headers.set('Content-Type', yaml === undefined ? 'application/json' : 'application/yaml');
-  if (yaml !== undefined) init.body = yaml;
-  else if (json !== undefined) init.body = JSON.stringify(json);
+  if (method !== 'GET') headers.set('Content-Type', isYaml ? 'application/yaml' : 'application/json');
+  if (body !== undefined) init.body = isYaml ? body : JSON.stringify(body);
+  // Not with mode 'same-origin': together with Referrer-Policy: no-referrer, browsers would send `Origin: null`.
   const response = await fetch(path, init).catch((error: unknown) => {
     if (signal?.aborted) throw error;
     const detail = 'No response from the gateway. It may be restarting, or the network is down.';
@@ -108,14 +133,22 @@ export function keepToSession(): void {
 
 /** Exchanges a secret for a session. @throws CallError */
 export async function startSession<Session>(secret: object): Promise<Session> {
-  const { binding, ...session } = await call<Session & { binding: string }>('POST', SESSION_PATH, { json: secret });
+  const { binding, ...session } = await send<Session & { binding: string }>('POST', SESSION_PATH, secret);
   localStorage.setItem(BINDING, binding);
   return session as Session;
 }
 
+/** Resolves to undefined if the gateway accepts neither the session nor the secret of a call. */
+export function sessionOf<Session>(called: Promise<Session>): Promise<Session | undefined> {
+  return called.catch((error: unknown) => {
+    if (failureFrom(error).status === 401) return undefined;
+    throw error;
+  });
+}
+
 /** @throws CallError */
 export async function endSession(): Promise<void> {
-  await call('DELETE', SESSION_PATH);
+  await send('DELETE', SESSION_PATH);
   localStorage.removeItem(BINDING);
 }
 
@@ -140,11 +173,14 @@ export function failureFrom(error: unknown): Failure {
   return { title: 'The page failed', detail: error instanceof Error ? error.message : String(error) };
 }
 
-/** Returns a path with its query. Undefined and empty parameters are left out. */
-export function pathWith(path: string, query: Readonly<Record<string, string | number | undefined>>): string {
+type Query = Readonly<Record<string, string | number | undefined>>;
+
+/** Returns a path with these parameters added to its query. Undefined and empty ones are left out. */
+export function pathWith(path: string, query: Query): string {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '');
+  if (given.length === 0) return path;
   const parameters = new URLSearchParams(given.map(([name, value]) => [name, String(value)]));
-  return parameters.size === 0 ? path : `${path}?${parameters}`;
+  return `${path}${path.includes('?') ? '&' : '?'}${parameters}`;
 }
 
 export interface Page<T> {

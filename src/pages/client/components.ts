@@ -10,6 +10,7 @@ import type { Failure } from './api.ts';
 import { copy } from './clipboard.ts';
 import { entryOf } from './entry-of.ts';
 import { count, localTime, relativeTime, utcTime } from './format.ts';
+import { useWindowEvents } from './hooks.ts';
 import type { Resource } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
 
@@ -38,16 +39,14 @@ export function facts(items: readonly (readonly [string, ComponentChildren])[], 
 }
 
 /** A time in the reader's zone, with UTC on hover. `at`: ISO 8601; other texts are shown unchanged. */
-export function time(at: string, { isRelative = false } = {}) {
+export function time(at: string, isRelative = false) {
   const ms = Date.parse(at);
   if (Number.isNaN(ms)) return html`<span>${at}</span>`;
   const title = isRelative ? `${localTime(ms)}, ${utcTime(ms)}` : utcTime(ms);
   return html`<time datetime=${at} title=${title}>${isRelative ? relativeTime(ms) : localTime(ms)}</time>`;
 }
 
-export function timeAgo(at: string) {
-  return time(at, { isRelative: true });
-}
+export const timeAgo = (at: string) => time(at, true);
 
 /** Used share of a limit, as a bar with its number. */
 export function usageBar({ used, limit }: { used: number; limit: number }) {
@@ -181,9 +180,12 @@ export function queryFilter(name: string, label: string, options: readonly Selec
   return html`<${Select} aria-label=${label} options=${options} value=${query[name] ?? ''} onChange=${onChange} />`;
 }
 
+const narrow = matchMedia('(max-width: 1100px)');
+
 /** The actions on one row: buttons, or where these need more than a line, a menu. */
 export function RowActions({ label, actions }: { label: string; actions: Readonly<Record<string, () => void>> }) {
-  const isNarrow = useMedia('(max-width: 1100px)');
+  const [isNarrow, setIsNarrow] = useState(narrow.matches);
+  useWindowEvents(() => setIsNarrow(narrow.matches), 'resize');
   const menu = useRef<HTMLDetailsElement>(null);
   const close = () => menu.current?.removeAttribute('open');
   const buttons = Object.entries(actions).map(([action, run]) => {
@@ -198,32 +200,6 @@ export function RowActions({ label, actions }: { label: string; actions: Readonl
   return html`<details ref=${menu} class="row-menu" onFocusOut=${onFocusOut} onKeyDown=${({ key }: KeyboardEvent) => key === 'Escape' && close()}>
     <summary aria-label=${`Actions on ${label}`}>Actions</summary><div>${buttons}</div>
   </details>`;
-}
-
-function useMedia(query: string): boolean {
-  const [matches, setMatches] = useState(() => matchMedia(query).matches);
-  useEffect(() => {
-    const media = matchMedia(query);
-    const update = () => setMatches(media.matches);
-    media.addEventListener('change', update);
-    return () => media.removeEventListener('change', update);
-  }, [query]);
-  return matches;
-}
-
-/** Exclusive choices, as toggle buttons. An undefined value is a choice too. */
-export function Choices<T extends string | undefined>(props: {
-  label: string;
-  options: readonly (readonly [value: T, label: string])[];
-  value: T;
-  onChange: (value: T) => void;
-}) {
-  return html`<div class="choices" role="group" aria-label=${props.label}>
-    ${props.options.map(
-      ([value, label]) =>
-        html`<button type="button" aria-pressed=${value === props.value} onClick=${() => props.onChange(value)}>${label}</button>`,
-    )}
-  </div>`;
 }
 
 export function inputValue(event: Event): string {

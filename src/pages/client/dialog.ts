@@ -2,6 +2,7 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
+import { useWindowEvents } from './hooks.ts';
 
 export function Dialog(props: { title: string; children: ComponentChildren; onClose: () => void }) {
   const { title, children, onClose } = props;
@@ -20,15 +21,11 @@ export function announce(message: string): void {
 
 export function Announcements() {
   const [message, setMessage] = useState('');
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout>;
-    const show = (event: Event) => {
-      clearTimeout(timer);
-      setMessage((event as CustomEvent<string>).detail);
-      timer = setTimeout(() => setMessage(''), VISIBLE_MS);
-    };
-    window.addEventListener(ANNOUNCED, show);
-    return () => window.removeEventListener(ANNOUNCED, show);
-  }, []);
+  const timer = useRef(0);
+  useWindowEvents((event) => {
+    clearTimeout(timer.current);
+    setMessage((event as CustomEvent<string>).detail);
+    timer.current = window.setTimeout(() => setMessage(''), VISIBLE_MS);
+  }, ANNOUNCED);
   return html`<div class="announcement" role="status">${message && html`<p>${message}</p>`}</div>`;
 }

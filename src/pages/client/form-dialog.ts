@@ -1,14 +1,14 @@
 /** Dialogs for actions, from descriptions. Each shows what went wrong if it fails. */
 import { html } from 'htm/preact';
-import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { type ComponentChildren, createContext } from 'preact';
+import { useContext, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
 import { Command, Field, inputValue, Problem, Select, type SelectOption } from './components.ts';
 import { announce, Dialog } from './dialog.ts';
 import { entryOf } from './entry-of.ts';
 import { type CommandOptions, localInputTime, tollgate } from './format.ts';
+import { useAction } from './hooks.ts';
 import { refreshAll } from './resources.ts';
-import { useSubmit } from './use-submit.ts';
 
 interface FieldDescription {
   /** The member of the request's body. */
@@ -69,7 +69,7 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
   );
   const [result, setResult] = useState<unknown>();
   const change = changeOf(fields, texts);
-  const { isBusy, failure, onSubmit } = useSubmit(async () => {
+  const { isBusy, failure, run } = useAction(async () => {
     try {
       const outcome = await form.submit({ texts, change });
       if (form.show) return setResult(outcome);
@@ -83,7 +83,7 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
   const faults = faultsOf(failure, form);
   if (result !== undefined) return form.show?.(result, onClose);
   return html`<${Dialog} title=${title} onClose=${onClose}>
-    <form class="dialog-form" onSubmit=${onSubmit} aria-busy=${isBusy}>
+    <form class="dialog-form" onSubmit=${run} aria-busy=${isBusy}>
       ${text && html`<p>${text}</p>`}
       ${fields.map((field) => {
         const onInput = (event: Event) => setTexts({ ...texts, [field.name]: inputValue(event) });
@@ -102,7 +102,10 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
   <//>`;
 }
 
-/** A button that opens a form. `form` is called with each rendering, so the open form shows what was loaded since. */
+/** Whether the session may change something. The gateway enforces that; pages only hide what it would refuse. */
+export const MayWrite = createContext(false);
+
+/** A button that opens a form, if the session may write. `form` is called with each rendering, so the open form shows what was loaded since. */
 export function FormButton(props: {
   label: string;
   form: () => FormDescription;
@@ -111,6 +114,7 @@ export function FormButton(props: {
 }) {
   const { label, form, isPrimary, disabled } = props;
   const [isOpen, setIsOpen] = useState(false);
+  if (!useContext(MayWrite)) return null;
   return html`<button type="button" class=${isPrimary ? 'primary' : ''} disabled=${disabled} onClick=${() => setIsOpen(true)}>${label}</button>
     ${isOpen && html`<${FormDialog} form=${form()} onClose=${() => setIsOpen(false)} />`}`;
 }
@@ -148,22 +152,20 @@ function currentText({ current, kind }: FieldDescription): string {
 }
 
 function changeOf(fields: readonly FieldDescription[], texts: FormInput['texts']): FormInput['change'] {
-  const changed = fields.filter((field) => field.isMember !== false && isChanged(field, texts[field.name] ?? ''));
-  return Object.fromEntries(changed.map((field) => [field.name, memberOf(field, texts[field.name] ?? '')]));
+  const changed = fields.flatMap((field) => {
+    const [member = null, former] = [texts[field.name] ?? '', currentText(field)].map((text) => memberOf(field, text));
+    const isSame = JSON.stringify(member) === JSON.stringify(former);
+    return field.isMember === false || isSame ? [] : [[field.name, member] as const];
+  });
+  return Object.fromEntries(changed);
 }
-
-function isChanged(field: FieldDescription, text: string): boolean {
-  return (field.kind === 'list' ? itemsOf(text).join(' ') : text) !== currentText(field);
-}
-
-const itemsOf = (text: string) => text.split(/[\s,]+/).filter(Boolean);
 
 function optionsOf(fields: readonly FieldDescription[], change: FormInput['change']): CommandOptions {
   return Object.fromEntries(fields.map(({ name, option = name }) => [option, change[name]]));
 }
 
 function memberOf({ kind }: FieldDescription, text: string): Member {
-  const items = itemsOf(text);
+  const items = text.split(/[\s,]+/).filter(Boolean);
   if (kind === 'list') return items.length > 0 ? items : null;
   if (text === '') return null;
   if (kind === 'number') return Number(text);

@@ -40,9 +40,6 @@ export function localTime(ms: number): string {
 /** Returns the time of day, such as "16:07:12". */
 export const clockTime = (ms: number) => new Date(ms).toLocaleTimeString('en-GB');
 
-/** Returns the time of day, such as "16:07". */
-export const timeOfDay = (ms: number) => clockTime(ms).slice(0, 5);
-
 export function utcTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
@@ -54,26 +51,20 @@ export function localInputTime(time: string): string {
   return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-const UNITS: readonly (readonly [Intl.RelativeTimeFormatUnit, number])[] = [
-  ['day', 86_400],
-  ['hour', 3600],
-  ['minute', 60],
-  ['second', 1],
-];
+const SECOND = ['second', 1, 's'] as const;
+const UNITS = [['day', 86_400, 'days'], ['hour', 3600, 'h'], ['minute', 60, 'min'], SECOND] as const;
 
 /** Returns "3 min. ago" or "in 2 days". */
 export function relativeTime(ms: number): string {
   const seconds = Math.round((ms - Date.now()) / 1000);
-  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? (['second', 1] as const);
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? SECOND;
   return RELATIVE.format(Math.round(seconds / size), unit);
 }
 
 /** Returns "41 s" or "12 min". */
 export function duration(seconds: number): string {
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86_400)} days`;
+  const [, size, unit] = UNITS.find(([, size]) => seconds >= 2 * size) ?? SECOND;
+  return `${Math.round(seconds / size)} ${unit}`;
 }
 
 type OptionValue = string | number | boolean | null | undefined | readonly string[];

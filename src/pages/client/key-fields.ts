@@ -1,7 +1,10 @@
-/** Fields of the forms for API keys. */
+/** What the forms for API keys share: fields, and the dialog with a new key. */
 import { html } from 'htm/preact';
+import { useEffect, useState } from 'preact/hooks';
 import type { KeyDocument } from '../../admin-api/responses.ts';
-import { KeyValueDialog } from './key-value-dialog.ts';
+import { copy } from './clipboard.ts';
+import { CopyButton } from './components.ts';
+import { Dialog } from './dialog.ts';
 
 export const NAME = { name: 'name', label: 'Name', input: { maxlength: 200 } };
 
@@ -52,6 +55,21 @@ export const restrictionFields = (key?: Pick<KeyDocument, 'scopes' | 'allowed_ad
 export const titleOf = (key: { name: string | null; prefix: string | null; id: string }) =>
   key.name ?? key.prefix ?? key.id;
 
-/** Shows the value of a new key. */
-export const showKey = (title: string, key: string, onClose: () => void) =>
-  html`<${KeyValueDialog} title=${title} value=${key} onClose=${onClose} />`;
+/** The value of a new key, shown this once. It is held by the dialog alone, and gone when that closes. */
+function KeyValue({ title, value, onClose }: { title: string; value: string; onClose: () => void }) {
+  const [isCopied, setIsCopied] = useState(false);
+  useEffect(() => void copy(value).then(setIsCopied), [value]);
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <p role="status">${isCopied ? 'The key is in your clipboard.' : 'Copy the key now.'} It cannot be shown again.</p>
+    <div class="command">
+      <input class="secret" readonly autocomplete="off" aria-label="API key" value=${value}
+        onFocus=${(event: Event) => (event.currentTarget as HTMLInputElement).select()} />
+      <${CopyButton} text=${value} />
+    </div>
+    <p class="quiet">The client sends it as <code>Authorization: Bearer …</code></p>
+    <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
+  <//>`;
+}
+
+export const showKey = (title: string, value: string, onClose: () => void) =>
+  html`<${KeyValue} title=${title} value=${value} onClose=${onClose} />`;

@@ -1,10 +1,10 @@
 /** The table of keys, with their states and actions. */
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
-import { useState } from 'preact/hooks';
+import { useContext, useState } from 'preact/hooks';
 import type { KeyDocument } from '../../admin-api/responses.ts';
 import { badge, RowActions, time, timeAgo } from './components.ts';
-import { type FormDescription, FormDialog } from './form-dialog.ts';
+import { type FormDescription, FormDialog, MayWrite } from './form-dialog.ts';
 import { DAY_MS, shortened } from './format.ts';
 import type { List } from './resources.ts';
 import { setQuery } from './router.ts';
@@ -20,8 +20,8 @@ export type ListedKey = Pick<
 interface KeyListProps<Key extends ListedKey> {
   readonly list: List<Key>;
   readonly owner?: Column<Key> | undefined;
-  /** By the label of the button. Without it, keys have no actions. */
-  readonly forms?: Readonly<Record<string, (key: Key) => FormDescription>> | undefined;
+  /** By the label of the button. */
+  readonly forms: Readonly<Record<string, (key: Key) => FormDescription>>;
   /** Returns a link to the key that replaced another one. */
   readonly successor?: (id: string, name: string) => ComponentChildren;
   /** Of a list that can be sorted: see {@link listTable}. */
@@ -29,22 +29,16 @@ interface KeyListProps<Key extends ListedKey> {
   readonly empty: string;
 }
 
-const LABELS: Readonly<Record<KeyDocument['state'], readonly string[]>> = {
-  live: ['Rotate', 'Rename', 'Change', 'Restrict', 'Revoke'],
-  rotated: ['Rename', 'Change', 'Restrict', 'Revoke'],
-  expired: [],
-  revoked: [],
-};
-
 export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
-  const { list, owner, forms = {}, successor, sort, empty } = props;
+  const { list, owner, forms, successor, sort, empty } = props;
+  const mayWrite = useContext(MayWrite);
   // Here and not in the row, which may lose the button while the new key is shown.
   const [form, setForm] = useState<FormDescription>();
   const actionsOf = (key: Key) => {
-    const actions = LABELS[key.state].flatMap((label) => {
-      const open = forms[label];
-      return open ? [[label, () => setForm(open(key))]] : [];
-    });
+    const isOffered = (label: string) => key.state === 'live' || (key.state === 'rotated' && label !== 'Rotate');
+    const actions = Object.entries(forms).flatMap(([label, formOf]) =>
+      isOffered(label) ? [[label, () => setForm(formOf(key))] as const] : [],
+    );
     return (
       actions.length > 0 && html`<${RowActions} label=${key.name ?? key.id} actions=${Object.fromEntries(actions)} />`
     );
@@ -82,7 +76,7 @@ export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
       ],
       ['Created', ({ created_at: at }) => (at ? time(at) : '–'), undefined, ({ created_at: at }) => timeOf(at) ?? 0],
       ['Expires', ({ expires_at: at }) => (at ? time(at) : never), undefined, ({ expires_at: at }) => timeOf(at)],
-      ...(Object.keys(forms).length > 0 ? [['Actions', actionsOf] as const] : []),
+      ...(mayWrite ? [['Actions', actionsOf] as const] : []),
     ],
   });
   return html`${keys}${form && html`<${FormDialog} form=${form} onClose=${() => setForm(undefined)} />`}`;

@@ -3,7 +3,18 @@
  * the gateway almost nothing. After an action, everything on the page is loaded again.
  */
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
-import { call, type Failure, failureFrom, OUTAGE, type Outage, outage, type Page, pathWith } from './api.ts';
+import {
+  type Address,
+  type Failure,
+  failureFrom,
+  OUTAGE,
+  type Outage,
+  outage,
+  type Page,
+  pathWith,
+  send,
+} from './api.ts';
+import { useWindowEvents } from './hooks.ts';
 import { keptEntry } from './router.ts';
 
 export const POLL_MS = 10_000;
@@ -56,14 +67,10 @@ const RETRY_MS = 2000;
 /** Returns what does not respond. When it responds again, everything is loaded again. */
 export function useOutage(): Outage | undefined {
   const [current, setCurrent] = useState(outage);
-  useEffect(() => {
-    const update = () => setCurrent(outage);
-    window.addEventListener(OUTAGE, update);
-    return () => window.removeEventListener(OUTAGE, update);
-  }, []);
+  useWindowEvents(() => setCurrent(outage), OUTAGE);
   useEffect(() => {
     if (current === undefined) return;
-    const retry = () => void (document.hidden || call('GET', current.path).catch(() => undefined));
+    const retry = () => void (document.hidden || send('GET', current.path).catch(() => undefined));
     const timer = setInterval(retry, RETRY_MS);
     return () => {
       clearInterval(timer);
@@ -81,13 +88,13 @@ export interface Resource<T> {
 }
 
 /** Loads a document. It is loaded again every `everyMs`, if given, and after each action. */
-export function useResource<T>(path: string, everyMs = Number.POSITIVE_INFINITY): Resource<T> {
+export function useResource<T>(path: Address<T>, everyMs = Number.POSITIVE_INFINITY): Resource<T> {
   const [state, setState] = useState<{ path: string; data?: T; failure?: Failure }>({ path });
   const latest = useRef(path);
   latest.current = path;
   const load = useCallback(async () => {
     try {
-      const data = await call<T>('GET', path);
+      const data = await send<T>('GET', path);
       if (latest.current === path) setState({ path, data });
     } catch (error) {
       if (latest.current !== path) return;
@@ -155,13 +162,17 @@ const NOTHING_READ: ListState<never> = {
  * Reads a list page by page: `more` reads on. An entry of the history keeps its lists: on the way back, the former rows are
  * shown at once, and read again.
  */
-export function useList<T>(path: string, options: ListOptions<T> = {}): List<T> {
+export function useList<T>(path: Address<Page<T>>, options: ListOptions<T> = {}): List<T> {
   const { isWhole = false, isFiltered = false, numberOf = (rows) => rows.length } = options;
   const pageSize = isFiltered ? LARGE_PAGE_SIZE : ROWS_AT_ONCE;
   const kept = `${path} ${isWhole}`;
   const [state, setState] = useState<ListState<T>>(NOTHING_READ);
   const latest = useRef(state);
   const running = useRef<AbortController | undefined>(undefined);
+  const put = (next: ListState<T>) => {
+    latest.current = next;
+    setState(next);
+  };
 
   /** `isAgain`: the former rows stay until as many are read. */
   const read = useCallback(
@@ -171,33 +182,29 @@ export function useList<T>(path: string, options: ListOptions<T> = {}): List<T> 
       const { signal } = controller;
       running.current = controller;
       const { lists } = keptEntry();
-      let { rows, cursor, calls, readAtMs } = from;
       const former = latest.current;
-      const wanted = isAll ? Number.POSITIVE_INFINITY : isAgain ? former.shown : numberOf(rows) + ROWS_AT_ONCE;
-      const isShort = () => cursor !== null && numberOf(rows) < wanted;
-      const shown = Math.max(former.shown, Number.isFinite(wanted) ? wanted : 0);
-      const [base = '', query = ''] = path.split('?');
+      const wanted = isAll ? Number.POSITIVE_INFINITY : isAgain ? former.shown : numberOf(from.rows) + ROWS_AT_ONCE;
+      let next = { ...from, shown: isAll ? former.shown : Math.max(former.shown, wanted) };
+      const isShort = () => next.cursor !== null && numberOf(next.rows) < wanted;
       const show = (isLoading: boolean, failure?: Failure) => {
         if (signal.aborted) return;
         // A list that cannot be read again keeps its former rows.
         const isFormer = isAgain && (isLoading || failure !== undefined);
-        const next = isFormer ? former : { rows, shown, cursor, calls, readAtMs };
-        latest.current = { ...next, isLoading: isLoading && !isAgain, failure };
+        put({ ...(isFormer ? former : next), isLoading: isLoading && !isAgain, failure });
         lists.set(kept, latest.current);
-        setState(latest.current);
       };
       try {
         do {
-          const parameters = {
-            ...Object.fromEntries(new URLSearchParams(query)),
-            limit: isAll ? LARGE_PAGE_SIZE : pageSize,
-            cursor: cursor ?? '',
+          const { rows, cursor, calls, readAtMs } = next;
+          const query = { limit: isAll ? LARGE_PAGE_SIZE : pageSize, cursor: cursor ?? undefined };
+          const page = await send<Page<T>>('GET', pathWith(path, query), undefined, signal);
+          next = {
+            ...next,
+            rows: [...rows, ...page.items],
+            cursor: page.next_cursor,
+            calls: calls + 1,
+            readAtMs: calls === 0 ? Date.now() : readAtMs,
           };
-          const page: Page<T> = await call('GET', pathWith(base, parameters), { signal });
-          if (calls === 0) readAtMs = Date.now();
-          rows = [...rows, ...page.items];
-          cursor = page.next_cursor;
-          calls++;
           show(isShort());
         } while (isShort() && !signal.aborted);
       } catch (error) {
@@ -208,9 +215,7 @@ export function useList<T>(path: string, options: ListOptions<T> = {}): List<T> 
   );
   const reload = useCallback(() => read(NOTHING_READ, { isAgain: latest.current.calls > 0 }), [read]);
   useEffect(() => {
-    const former = keptEntry().lists.get(kept) as ListState<T> | undefined;
-    latest.current = former ?? NOTHING_READ;
-    setState(latest.current);
+    put((keptEntry().lists.get(kept) as ListState<T> | undefined) ?? NOTHING_READ);
     void reload();
     return () => running.current?.abort();
   }, [reload]);
@@ -225,8 +230,7 @@ export function useList<T>(path: string, options: ListOptions<T> = {}): List<T> 
     more: () => {
       const shown = state.shown + ROWS_AT_ONCE;
       const isLoading = state.cursor !== null && (isWhole || numberOf(state.rows) < shown);
-      latest.current = { ...state, shown, isLoading };
-      setState(latest.current);
+      put({ ...state, shown, isLoading });
       if (isLoading) void read(state);
     },
     all: () => {
@@ -235,8 +239,7 @@ export function useList<T>(path: string, options: ListOptions<T> = {}): List<T> 
     },
     stop: () => {
       running.current?.abort();
-      latest.current = { ...state, isLoading: false };
-      setState(latest.current);
+      put({ ...state, isLoading: false });
     },
     reload,
   };

@@ -1,6 +1,7 @@
 /** Pages by path below the site's root, with the browser's history. Filters are in the query; secrets never are. */
-import { useEffect, useState } from 'preact/hooks';
+import { useState } from 'preact/hooks';
 import { pathWith, ROOT } from './api.ts';
+import { useWindowEvents } from './hooks.ts';
 
 const NAVIGATED = 'navigated';
 
@@ -10,9 +11,9 @@ export interface Place {
   readonly query: Readonly<Record<string, string | undefined>>;
 }
 
-/** Returns the address of a page. */
+/** Returns the address of a page; of the first one without segments, or for an empty one. */
 export function at(...segments: readonly string[]): string {
-  return [ROOT, ...segments.map(encodeURIComponent)].join('/');
+  return [ROOT, ...segments.filter(Boolean).map(encodeURIComponent)].join('/');
 }
 
 /** `text`: never a whole key. */
@@ -20,20 +21,15 @@ export const searchAddress = (text: string) => pathWith(at('search'), { text });
 
 export function navigate(address: string): void {
   pushEntry(address);
+  window.dispatchEvent(new Event(NAVIGATED));
   window.scrollTo(0, 0);
 }
 
 /** Changes filters in the address. `isSameStep`: without a new entry in the history, such as for the next letter typed. */
-export function setQuery(
-  change: Readonly<Record<string, string | undefined>>,
-  { isSameStep = false }: { isSameStep?: boolean } = {},
-): void {
+export function setQuery(change: Place['query'], { isSameStep = false } = {}): void {
   const address = pathWith(location.pathname, { ...place().query, ...change });
-  if (!isSameStep) {
-    pushEntry(address);
-    return;
-  }
-  history.replaceState(history.state, '', address);
+  if (isSameStep) history.replaceState(history.state, '', address);
+  else pushEntry(address);
   window.dispatchEvent(new Event(NAVIGATED));
 }
 
@@ -61,7 +57,6 @@ function pushEntry(address: string): void {
   // The browser discards the entries ahead.
   for (const number of keptEntries.keys()) if (number >= entry) keptEntries.delete(number);
   history.pushState({ entry }, '', address);
-  window.dispatchEvent(new Event(NAVIGATED));
 }
 
 const RESTORE_MS = 3000;
@@ -69,28 +64,26 @@ const RESTORE_MS = 3000;
 /** Keeps the scroll position of each entry, and restores it once the page is high enough: browsers do not wait for data. */
 export function keepScroll(): void {
   history.scrollRestoration = 'manual';
-  let restoring: AbortController | undefined;
+  let wanted: number | undefined;
+  let timer = 0;
+  const restore = () => {
+    if (wanted === undefined) return;
+    window.scrollTo(0, wanted);
+    if (Math.abs(window.scrollY - wanted) <= 1) wanted = undefined;
+  };
+  new ResizeObserver(restore).observe(document.body);
+  const stop = () => {
+    wanted = undefined;
+  };
+  for (const event of ['wheel', 'touchstart', 'keydown', NAVIGATED]) window.addEventListener(event, stop);
   window.addEventListener('scroll', () => {
-    if (restoring === undefined) keptEntry().scrollY = window.scrollY;
+    if (wanted === undefined) keptEntry().scrollY = window.scrollY;
   });
   window.addEventListener('popstate', () => {
-    restoring?.abort();
-    const { scrollY } = keptEntry();
-    const controller = new AbortController();
-    restoring = controller;
-    const { signal } = controller;
-    const stop = () => controller.abort();
-    const sized = new ResizeObserver(() => {
-      window.scrollTo(0, scrollY);
-      if (Math.abs(window.scrollY - scrollY) <= 1) stop();
-    });
-    signal.addEventListener('abort', () => {
-      sized.disconnect();
-      if (restoring === controller) restoring = undefined;
-    });
-    for (const event of ['wheel', 'touchstart', 'keydown', NAVIGATED]) window.addEventListener(event, stop, { signal });
-    AbortSignal.timeout(RESTORE_MS).addEventListener('abort', stop);
-    sized.observe(document.body);
+    wanted = keptEntry().scrollY;
+    requestAnimationFrame(restore);
+    clearTimeout(timer);
+    timer = window.setTimeout(stop, RESTORE_MS);
   });
 }
 
@@ -110,13 +103,7 @@ function decoded(segment: string): string {
 
 export function usePlace(): Place {
   const [current, setCurrent] = useState(place);
-  useEffect(() => {
-    const update = () => setCurrent(place());
-    for (const event of [NAVIGATED, 'popstate']) window.addEventListener(event, update);
-    return () => {
-      for (const event of [NAVIGATED, 'popstate']) window.removeEventListener(event, update);
-    };
-  }, []);
+  useWindowEvents(() => setCurrent(place()), NAVIGATED, 'popstate');
   return current;
 }
 

@@ -2,9 +2,9 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import type { UsageHistoryDocument } from '../../admin-api/responses.ts';
-import { pathWith } from './api.ts';
+import { address } from './api.ts';
 import { Chart } from './chart.ts';
-import { Choices, loaded, Panel } from './components.ts';
+import { loaded, Panel } from './components.ts';
 import { HOUR_MS, tollgate } from './format.ts';
 import { HISTORY_POLL_MS, useResource } from './resources.ts';
 import { setQuery, usePlace } from './router.ts';
@@ -20,23 +20,28 @@ const RANGES = [
 export type RefusalCounts = readonly (readonly [code: string, count: number])[];
 
 interface UsageHistoryProps {
-  readonly path: string;
-  /** The words of the command line that shows the same. */
-  readonly command?: readonly string[];
+  /** In the console. In the portal, it is that of the session. */
+  readonly customer?: string;
   /** Requests per hour. */
   readonly limit?: number | undefined;
   /** Shows the refusals in the range, if there are any. */
   readonly refusals: (counts: RefusalCounts, range: string) => ComponentChildren;
 }
 
-export function UsageHistory({ path, command, limit, refusals }: UsageHistoryProps) {
+export function UsageHistory({ customer, limit, refusals }: UsageHistoryProps) {
   const { query } = usePlace();
   const [range, label, step, days] = RANGES.find(([name]) => name === query.range) ?? RANGES[0];
   // Of whole hours, so that the address changes once an hour.
   const from = days && new Date(Math.floor(Date.now() / HOUR_MS) * HOUR_MS - (days * 24 - 1) * HOUR_MS).toISOString();
-  const history = useResource<UsageHistoryDocument>(pathWith(path, { step, from }), HISTORY_POLL_MS);
-  const choices = html`<${Choices} label="Time range" options=${RANGES} value=${range} onChange=${(name: string) => setQuery({ range: name })} />`;
-  const line = command && tollgate(...command, { step, from: days && `${days}d` });
+  const endpoint = customer ? 'GET /admin/v1/customers/:id/usage/history' : 'GET /portal/v1/usage/history';
+  const history = useResource(address(endpoint, { id: customer ?? '', query: { step, from } }), HISTORY_POLL_MS);
+  const choices = html`<div class="choices" role="group" aria-label="Time range">
+    ${RANGES.map(
+      ([name, text]) =>
+        html`<button type="button" aria-pressed=${name === range} onClick=${() => setQuery({ range: name })}>${text}</button>`,
+    )}
+  </div>`;
+  const line = customer && tollgate('usage', 'history', customer, { step, from: days && `${days}d` });
   return html`<${Panel} title="History" wide actions=${choices} command=${line}>
     ${loaded(history, ({ points }) => {
       const counts = refusedByCode(points);

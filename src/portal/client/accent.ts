@@ -1,6 +1,7 @@
 /** The operator's colour for links and buttons, made darker or lighter until its text can be read on the page. */
 
-type Color = readonly [red: number, green: number, blue: number];
+/** Red, green and blue. */
+type Color = readonly number[];
 
 const BLACK: Color = [0, 0, 0];
 const WHITE: Color = [255, 255, 255];
@@ -14,7 +15,7 @@ const STEPS = 20;
 /** Returns the value of --accent. `color`: as `#rrggbb` or `#rgb`. */
 export function accent(color: string): string {
   const digits = color.length === 4 ? color.replace(/[^#]/g, '$&$&') : color;
-  const given = [1, 3, 5].map((at) => Number.parseInt(digits.slice(at, at + 2), 16)) as unknown as Color;
+  const given = [1, 3, 5].map((at) => Number.parseInt(digits.slice(at, at + 2), 16));
   return `light-dark(${legible(given, LIGHT_GROUND, BLACK)}, ${legible(given, DARK_GROUND, WHITE)})`;
 }
 
@@ -25,12 +26,12 @@ function legible(color: Color, ground: Color, towards: Color): string {
   return `rgb(${mixed(step).map(Math.round).join(' ')})`;
 }
 
-function contrast(a: readonly number[], b: readonly number[]): number {
-  const [darker = 0, lighter = 0] = [luminance(a), luminance(b)].toSorted((x, y) => x - y);
-  return (lighter + 0.05) / (darker + 0.05);
+function contrast(a: Color, b: Color): number {
+  const [first, second] = [luminance(a) + 0.05, luminance(b) + 0.05];
+  return Math.max(first / second, second / first);
 }
 
-function luminance(color: readonly number[]): number {
+function luminance(color: Color): number {
   const [red = 0, green = 0, blue = 0] = color.map((part) => {
     const share = part / 255;
     return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;

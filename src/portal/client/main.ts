@@ -1,41 +1,39 @@
 /** Entry of the portal: exchanges the code of a link for a session, and shows what its scopes allow. */
 import { html, render } from 'htm/preact';
 import type { ComponentType } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 import {
-  CallError,
   call,
   endSession,
-  type Failure,
   failureFrom,
   keepToSession,
   SESSION_ENDED,
-  SESSION_PATH,
+  sessionOf,
   startSession,
 } from '../../pages/client/api.ts';
 import { Advice, Loading, Problem } from '../../pages/client/components.ts';
-import { Announcements, announce } from '../../pages/client/dialog.ts';
-import { useOutage } from '../../pages/client/resources.ts';
-import { at, followLinks, usePlace } from '../../pages/client/router.ts';
-import { TopBar } from '../../pages/client/top-bar.ts';
+import { announce } from '../../pages/client/dialog.ts';
+import { MayWrite } from '../../pages/client/form-dialog.ts';
+import { useAction, useWindowEvents } from '../../pages/client/hooks.ts';
+import { followLinks, usePlace } from '../../pages/client/router.ts';
+import { Shell } from '../../pages/client/shell.ts';
 import type { PortalSessionDocument, PortalSettings } from '../../portal-api/portal-documents.ts';
 import { accent } from './accent.ts';
 import { KeysPage } from './keys-page.ts';
 import { linkCode } from './link-code.ts';
-import { type PortalScope, SessionContext } from './portal-context.ts';
 import { UsagePage } from './usage-page.ts';
 
-interface Section {
-  readonly name: string;
-  readonly title: string;
-  readonly page: ComponentType;
+type Page = readonly [
+  name: string,
+  title: string,
+  page: ComponentType<{ session: PortalSessionDocument }>,
   /** One of them is enough. */
-  readonly scopes: readonly PortalScope[];
-}
+  scopes: PortalSessionDocument['scopes'],
+];
 
-const SECTIONS: readonly Section[] = [
-  { name: '', title: 'Usage', page: UsagePage, scopes: ['usage:read'] },
-  { name: 'keys', title: 'API keys', page: KeysPage, scopes: ['keys:read', 'keys:write'] },
+const PAGES: readonly Page[] = [
+  ['', 'Usage', UsagePage, ['usage:read']],
+  ['keys', 'API keys', KeysPage, ['keys:read', 'keys:write']],
 ];
 
 const ADVICE = {
@@ -57,42 +55,33 @@ const REASONS = {
 type State = PortalSessionDocument | { readonly reason: keyof typeof REASONS; readonly returnUrl?: string | null };
 
 async function openSession(): Promise<State> {
-  try {
-    const opened = linkCode === undefined ? undefined : await startSession<PortalSessionDocument>({ code: linkCode });
-    // Not after the call: another tab may have opened another session by then.
-    keepToSession();
-    return opened ?? (await call<PortalSessionDocument>('GET', SESSION_PATH));
-  } catch (error) {
-    if (!(error instanceof CallError) || error.failure.status !== 401) throw error;
-    return { reason: linkCode === undefined ? 'none' : 'link' };
-  }
+  const opened = linkCode && (await sessionOf(startSession<PortalSessionDocument>({ code: linkCode })));
+  if (linkCode && !opened) return { reason: 'link' };
+  // Not after the next call: another tab may have opened another session by then.
+  keepToSession();
+  return opened || ((await sessionOf(call('GET /portal/session', {}))) ?? { reason: 'none' });
 }
 
 function App() {
   const [settings, setSettings] = useState<PortalSettings>();
   const [state, setState] = useState<State>();
-  const [failure, setFailure] = useState<Failure>();
-  const open = async () => {
-    setFailure(undefined);
-    try {
-      const loaded = settings ?? (await call<PortalSettings>('GET', '/portal/settings'));
-      document.title = loaded.title;
-      if (loaded.accent_color !== null)
-        document.documentElement.style.setProperty('--accent', accent(loaded.accent_color));
-      setSettings(loaded);
-      setState(await openSession());
-    } catch (error) {
-      setFailure(failureFrom(error));
-    }
-  };
+  const { failure, run: open } = useAction(async () => {
+    const loaded = settings ?? (await call('GET /portal/settings', {}));
+    document.title = loaded.title;
+    if (loaded.accent_color !== null)
+      document.documentElement.style.setProperty('--accent', accent(loaded.accent_color));
+    setSettings(loaded);
+    setState(await openSession());
+  });
   useEffect(() => void open(), []);
 
   const title = settings?.title ?? '';
   if (failure) return html`<main class="login"><h1>${title}</h1><${Problem} failure=${failure} retry=${open} /></main>`;
   if (settings === undefined || state === undefined) return html`<main class="login"><${Loading} /></main>`;
   if ('reason' in state) return noSession(settings, state);
+  const mayWrite = state.scopes.includes('keys:write') && !state.suspended;
   const leave = (reason: keyof typeof REASONS) => setState({ reason, returnUrl: state.return_url });
-  return html`<${SessionContext.Provider} value=${state}><${Shell} settings=${settings} session=${state} leave=${leave} /><//>`;
+  return html`<${MayWrite.Provider} value=${mayWrite}><${Pages} settings=${settings} session=${state} leave=${leave} /><//>`;
 }
 
 function noSession(
@@ -113,63 +102,38 @@ function noSession(
 const backLink = (url: string) => html`<a href=${url}>Back to ${new URL(url).host}</a>`;
 const supportLink = (url: string) => html`<a href=${url} target="_blank" rel="noopener noreferrer">Support</a>`;
 
-interface ShellProps {
+interface PagesProps {
   readonly settings: PortalSettings;
   readonly session: PortalSessionDocument;
   readonly leave: (reason: 'ended' | 'left') => void;
 }
 
-function Shell({ settings, session, leave }: ShellProps) {
+function Pages({ settings, session, leave }: PagesProps) {
   const { title, support_url: supportUrl } = settings;
   const { customer, customer_name: name, suspended, return_url: returnUrl } = session;
-  const outage = useOutage();
-  const sections = SECTIONS.filter(({ scopes }) => scopes.some((scope) => session.scopes.includes(scope)));
   const [segment] = usePlace().segments;
-  const section = sections.find((each) => each.name === segment) ?? sections[0];
-  const heading = section?.title ?? 'Nothing to show';
-  const shown = useRef<string>(undefined);
-  useEffect(() => {
-    const end = () => leave('ended');
-    window.addEventListener(SESSION_ENDED, end);
-    return () => window.removeEventListener(SESSION_ENDED, end);
-  }, [leave]);
-  useEffect(() => {
-    document.title = `${heading} · ${title}`;
-    // Screen readers read the new page's heading. The first page begins at its top, as any document does.
-    if (shown.current !== undefined) document.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true });
-    shown.current = heading;
-  }, [heading]);
+  const pages = PAGES.filter(([, , , scopes]) => scopes.some((scope) => session.scopes.includes(scope)));
+  const [current, heading = 'Nothing to show', Page] = pages.find(([page]) => page === segment) ?? pages[0] ?? [];
+  useWindowEvents(() => leave('ended'), SESSION_ENDED);
   const signOut = () =>
     endSession().then(
       () => leave('left'),
       (error) => announce(failureFrom(error).detail),
     );
-  return html`
-    <a class="skip" href="#main">Skip to the content</a>
-    <${TopBar} outage=${outage}>
-      <span class="brand">${title}</span>
-      <nav aria-label="Pages">
-        ${sections.map(
-          (each) =>
-            html`<a href=${each.name === '' ? at() : at(each.name)} aria-current=${each === section ? 'page' : undefined}>${each.title}</a>`,
-        )}
-      </nav>
-      <div class="who">
-        <span class="quiet">${name ?? customer}</span>
-        ${returnUrl && backLink(returnUrl)}
-        ${supportUrl && supportLink(supportUrl)}
-        <button type="button" onClick=${signOut}>Sign out</button>
-      </div>
-    <//>
-    <main id="main" tabindex="-1" class=${outage ? `stale ${outage.of}` : ''} key=${section?.name}>
-      <h1 tabindex="-1">${heading}</h1>
-      ${
-        suspended &&
-        html`<p class="notice"><strong>This account is suspended.</strong> Its requests are refused, and its keys can be seen but not changed. Contact support.</p>`
-      }
-      ${section && html`<${section.page} />`}
-    </main>
-    <${Announcements} />`;
+  const tools = html`<div class="who">
+    <span class="quiet">${name ?? customer}</span>
+    ${returnUrl && backLink(returnUrl)}
+    ${supportUrl && supportLink(supportUrl)}
+    <button type="button" onClick=${signOut}>Sign out</button>
+  </div>`;
+  return html`<${Shell} site=${title} brand=${html`<span class="brand">${title}</span>`} pages=${pages} current=${current}
+    tools=${tools} heading=${heading}>
+    ${
+      suspended &&
+      html`<p class="notice"><strong>This account is suspended.</strong> Its requests are refused, and its keys can be seen but not changed. Contact support.</p>`
+    }
+    ${Page && html`<${Page} session=${session} />`}
+  <//>`;
 }
 
 followLinks();

@@ -1,30 +1,29 @@
 /** How much is left, until when, and which requests were refused. */
+
 import { html } from 'htm/preact';
-import { useContext } from 'preact/hooks';
 import type { UsageDocument } from '../../admin-api/responses.ts';
+import { address } from '../../pages/client/api.ts';
 import { facts, loaded, Panel, usageBar } from '../../pages/client/components.ts';
-import { entryOf } from '../../pages/client/entry-of.ts';
-import { count, counted, duration, timeOfDay } from '../../pages/client/format.ts';
+import { clockTime, count, counted, duration } from '../../pages/client/format.ts';
+import { refusalOf } from '../../pages/client/refusals.ts';
 import { useResource } from '../../pages/client/resources.ts';
 import { table } from '../../pages/client/table.ts';
 import { type RefusalCounts, UsageHistory } from '../../pages/client/usage-history.ts';
-import { PROBLEMS, type ProblemEntry } from '../../problems/table.ts';
-import { SessionContext } from './portal-context.ts';
+import type { PortalSessionDocument } from '../../portal-api/portal-documents.ts';
 
 /** Longer than in the console: there may be many customers with an open page. */
 const POLL_MS = 30_000;
 
-export function UsagePage() {
-  const usage = useResource<UsageDocument>('/portal/v1/usage', POLL_MS);
-  const isSuspended = useContext(SessionContext)?.suspended ?? false;
+export function UsagePage({ session }: { session: PortalSessionDocument }) {
+  const usage = useResource(address('GET /portal/v1/usage', {}), POLL_MS);
   return html`<div class="grid">
-    <${Panel} title="Now" wide>${loaded(usage, (current) => usageNow(current, isSuspended))}<//>
-    <${UsageHistory} path="/portal/v1/usage/history" limit=${usage.data?.limit} refusals=${refusedRequests} />
+    <${Panel} title="Now" wide>${loaded(usage, (current) => usageNow(current, session.suspended))}<//>
+    <${UsageHistory} limit=${usage.data?.limit} refusals=${refusedRequests} />
   </div>`;
 }
 
 function usageNow({ limit, used, remaining, reset_seconds: seconds }: UsageDocument, isSuspended: boolean) {
-  const more = `in ${duration(seconds)}, at ${timeOfDay(Date.now() + seconds * 1000)}`;
+  const more = `in ${duration(seconds)}, at ${clockTime(Date.now() + seconds * 1000).slice(0, 5)}`;
   const isUsedUp = remaining === 0;
   const status = isSuspended
     ? html`<p class="verdict bad">All requests are refused while the account is suspended.</p>`
@@ -47,17 +46,12 @@ function refusedRequests(counts: RefusalCounts, range: string) {
     columns: [
       [
         'Reason',
-        ([code]) => html`<span class="reason">${problemOf(code).title}<small><code>${code}</code></small></span>`,
+        ([code]) => html`<span class="reason">${refusalOf(code).title}<small><code>${code}</code></small></span>`,
       ],
-      ['What to do', ([code]) => withCode(problemOf(code).remedy)],
+      ['What to do', ([code]) => withCode(refusalOf(code).remedy)],
       ['Times', ([, number]) => count(number), 'number'],
     ],
   })}`;
-}
-
-function problemOf(code: string): Pick<ProblemEntry, 'title' | 'remedy'> {
-  const unknown = { title: 'Refused', remedy: 'See `detail` in the response.' };
-  return entryOf<ProblemEntry>(PROBLEMS, code) ?? unknown;
 }
 
 /** The texts of the table mark code by backticks. */

@@ -1,0 +1,11 @@
+import { PROBLEMS, type ProblemEntry } from '../../problems/table.ts';
+import { entryOf } from './entry-of.ts';
+
+const UNKNOWN = {
+  title: 'Refused',
+  advice: 'The response to the client names the fault in its detail.',
+  remedy: 'See `detail` in the response.',
+};
+
+/** Returns what a refusal of a request is called, what an operator can do (`advice`), and what the client can (`remedy`). */
+export const refusalOf = (code: string) => ({ ...UNKNOWN, ...entryOf<ProblemEntry>(PROBLEMS, code) });
