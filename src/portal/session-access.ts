@@ -144,9 +144,6 @@ function unauthorized(detail: string, error = ''): Refusal {
 }
 
 function lacksScope(scope: string): Refusal {
-  const challenge = `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
-  return new Refusal('insufficient_scope', `This session lacks the scope ${scope}.`, {}, [
-    'WWW-Authenticate',
-    challenge,
-  ]);
+  const challenge = ['WWW-Authenticate', `${CHALLENGE}, error="insufficient_scope", scope="${scope}"`];
+  return new Refusal('insufficient_scope', `This session lacks the scope ${scope}.`, {}, challenge);
 }

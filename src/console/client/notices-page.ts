@@ -62,13 +62,8 @@ export function Notices({ list, empty }: { list: List<NoticeDocument>; empty: st
   });
 }
 
-function delivery({
-  endpoint,
-  state,
-  attempts,
-  next_attempt_at: next,
-  last_error,
-}: NoticeDocument['deliveries'][number]) {
+function delivery(pending: NoticeDocument['deliveries'][number]) {
+  const { endpoint, state, attempts, next_attempt_at: next, last_error } = pending;
   return html`<div>${badge(state === 'dead' ? 'bad' : 'warn', state)} ${endpoint}
     <small class="quiet">${count(attempts)} failed${next && html`, next ${timeAgo(next)}`}${last_error && `: ${last_error}`}</small></div>`;
 }

@@ -7,7 +7,6 @@ import { html } from 'htm/preact';
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
-import { copy } from './clipboard.ts';
 import { entryOf } from './entry-of.ts';
 import { count, localTime, relativeTime, utcTime } from './format.ts';
 import { useWindowEvents } from './hooks.ts';
@@ -93,6 +92,31 @@ export function loaded<T>({ data, failure, reload }: Resource<T>, show: (data: T
     return problem ?? html`<${Loading} />`;
   }
   return html`${problem}${show(data)}`;
+}
+
+/** Copies a text. Returns whether that worked; if not, the text is selected where it is shown, if it is in a field. */
+export async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // The clipboard exists only on https and loopback addresses.
+    return copyBySelection(text);
+  }
+}
+
+function copyBySelection(text: string): boolean {
+  const field = document.createElement('textarea');
+  field.value = text;
+  field.className = 'visually-hidden';
+  // Inside an open dialog, because everything outside it cannot get the focus.
+  (document.querySelector('dialog[open]') ?? document.body).append(field);
+  const focused = document.activeElement;
+  field.select();
+  const isCopied = document.execCommand('copy');
+  field.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return isCopied;
 }
 
 /** A button that copies a text and says so. `text` is not kept anywhere. */
@@ -182,13 +206,15 @@ export function queryFilter(name: string, label: string, options: readonly Selec
 
 const narrow = matchMedia('(max-width: 1100px)');
 
+type RowAction = readonly [label: string, run: () => void];
+
 /** The actions on one row: buttons, or where these need more than a line, a menu. */
-export function RowActions({ label, actions }: { label: string; actions: Readonly<Record<string, () => void>> }) {
+export function RowActions({ label, actions }: { label: string; actions: readonly RowAction[] }) {
   const [isNarrow, setIsNarrow] = useState(narrow.matches);
   useWindowEvents(() => setIsNarrow(narrow.matches), 'resize');
   const menu = useRef<HTMLDetailsElement>(null);
   const close = () => menu.current?.removeAttribute('open');
-  const buttons = Object.entries(actions).map(([action, run]) => {
+  const buttons = actions.map(([action, run]) => {
     const onClick = () => {
       close();
       run();

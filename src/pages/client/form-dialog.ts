@@ -87,10 +87,10 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
       ${text && html`<p>${text}</p>`}
       ${fields.map((field) => {
         const onInput = (event: Event) => setTexts({ ...texts, [field.name]: inputValue(event) });
-        return html`<${Field} label=${field.label} hint=${field.hint} fault=${faults[field.name]}><${Input} field=${field} text=${texts[field.name]} isWrong=${field.name in faults} onInput=${onInput} /><//>`;
+        return html`<${Field} label=${field.label} hint=${field.hint} fault=${faults?.[field.name]}><${Input} field=${field} text=${texts[field.name]} isWrong=${faults !== undefined && field.name in faults} onInput=${onInput} /><//>`;
       })}
       ${note?.({ texts, change })}
-      ${failure && faults === NO_FAULTS && html`<${Problem} failure=${failure} />`}
+      ${failure && !faults && html`<${Problem} failure=${failure} />`}
       ${command && html`<${Command} line=${tollgate(...command(texts), optionsOf(fields, change))} />`}
       <div class="buttons">
         <button type="button" autofocus=${isDangerous || fields.length === 0} onClick=${onClose}>Cancel</button>
@@ -119,11 +119,8 @@ export function FormButton(props: {
     ${isOpen && html`<${FormDialog} form=${form()} onClose=${() => setIsOpen(false)} />`}`;
 }
 
-type Faults = Readonly<Record<string, string>>;
-const NO_FAULTS: Faults = {};
-
-/** Returns what is wrong with each field, if that is all that is wrong: details are as in `name: must not be empty; id: …`. */
-function faultsOf(failure: Failure | undefined, { fields = [], faultOf = {} }: FormDescription): Faults {
+/** Returns what is wrong with fields, by name, if that is all that is wrong: details are as in `name: must not be empty; id: …`. */
+function faultsOf(failure: Failure | undefined, { fields = [], faultOf = {} }: FormDescription) {
   const only = failure?.code === undefined ? undefined : entryOf(faultOf, failure.code);
   if (failure && only !== undefined) return { [only]: failure.detail };
   const parts = failure?.status === 422 ? failure.detail.split('; ') : [];
@@ -134,7 +131,7 @@ function faultsOf(failure: Failure | undefined, { fields = [], faultOf = {} }: F
     return [field?.name ?? '', what] as const;
   });
   const areAll = faults.length > 0 && faults.every(([name]) => name !== '');
-  return areAll ? Object.fromEntries(faults) : NO_FAULTS;
+  return areAll ? Object.fromEntries(faults) : undefined;
 }
 
 function Input(props: { field: FieldDescription; text: string; isWrong: boolean; onInput: (event: Event) => void }) {

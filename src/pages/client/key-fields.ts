@@ -2,8 +2,7 @@
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { KeyDocument } from '../../admin-api/responses.ts';
-import { copy } from './clipboard.ts';
-import { CopyButton } from './components.ts';
+import { CopyButton, copy } from './components.ts';
 import { Dialog } from './dialog.ts';
 
 export const NAME = { name: 'name', label: 'Name', input: { maxlength: 200 } };

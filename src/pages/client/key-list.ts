@@ -39,9 +39,7 @@ export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
     const actions = Object.entries(forms).flatMap(([label, formOf]) =>
       isOffered(label) ? [[label, () => setForm(formOf(key))] as const] : [],
     );
-    return (
-      actions.length > 0 && html`<${RowActions} label=${key.name ?? key.id} actions=${Object.fromEntries(actions)} />`
-    );
+    return actions.length > 0 && html`<${RowActions} label=${key.name ?? key.id} actions=${actions} />`;
   };
   const never = html`<span class="quiet">never</span>`;
   const prefixes = new Map(list.rows.map(({ id, prefix }) => [id, prefix]));
