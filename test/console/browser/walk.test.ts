@@ -74,7 +74,7 @@ describe.each(STORES)('over $name', (store) => {
     expect(await accessibilityFaults(page)).toEqual([]);
   }
 
-  it('after the login, the first page shows who is near the limit, and one click why a customer is refused', async () => {
+  it('after the login, the focus is on the heading, and the first page shows who is near the limit, and one click why a customer is refused', async () => {
     await open(
       '/console',
       async (page) => {
@@ -84,6 +84,7 @@ describe.each(STORES)('over $name', (store) => {
         await page.getByLabel('Admin token').fill(ADMIN_TOKEN);
         await click(page, 'Log in');
         await page.getByRole('region', { name: 'Near the limit' }).getByRole('link', { name: 'globex' }).waitFor();
+        expect(await page.evaluate('document.activeElement.textContent')).toBe('Overview');
         await page.getByRole('region', { name: 'Refused' }).getByRole('link', { name: 'initech' }).click();
         await see(page, /refused now: the hourly limit is used up/);
         await see(page, /tollgate explain initech/);
@@ -809,7 +810,7 @@ describe.each(STORES)('over $name', (store) => {
   it('everything is reached by keyboard: a skip link, dialogs that close, and the focus where it was', async () => {
     await open('/console/keys', async (page) => {
       await page.keyboard.press('Tab');
-      await page.keyboard.press('Shift+Tab');
+      expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
       const button = page.getByRole('button', { name: 'New key' });
       await button.focus();
       await page.keyboard.press('Enter');
