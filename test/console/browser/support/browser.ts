@@ -95,7 +95,9 @@ function watch(context: BrowserContext, origin: string, expectedStatuses: readon
   context.on('console', (message) => {
     // Violations of the policy are among them. Chromium writes such a line for each response with an error status, which is watched above.
     const isStatus = message.text().startsWith('Failed to load resource: the server responded with a status');
-    const isOffline = expectedStatuses.includes(OFFLINE) && message.text().includes('net::ERR_INTERNET_DISCONNECTED');
+    const isOffline =
+      expectedStatuses.includes(OFFLINE) &&
+      /net::ERR_(?:INTERNET_DISCONNECTED|CONNECTION_(?:REFUSED|RESET)|EMPTY_RESPONSE)/.test(message.text());
     if (['error', 'warning'].includes(message.type()) && !isStatus && !isOffline)
       faults.push(`console: ${message.text()}`);
   });
