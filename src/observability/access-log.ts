@@ -50,11 +50,21 @@ const CUSTOMER_LINES = 10_000;
  */
 export function createAccessLog({ destination, mode: firstMode, clock, scheduler }: AccessLogParts) {
   let mode = firstMode;
-  const startLine = createLineStart();
-  const begin = () => startLine(clock.nowMs());
+  let lineStartMs = Number.NaN;
+  let lineStart = '';
   const anonymous = new RepeatedRefusals(ANONYMOUS_LINES);
   const customers = new RepeatedRefusals(CUSTOMER_LINES);
   let window: Scheduled | undefined;
+
+  /** Returns the start of a line. Lines of the same millisecond share it. */
+  function begin(): string {
+    const nowMs = clock.nowMs();
+    if (nowMs !== lineStartMs) {
+      lineStart = `{"level":"info","time":"${new Date(nowMs).toISOString()}"`;
+      lineStartMs = nowMs;
+    }
+    return lineStart;
+  }
 
   function isSummedUp({ problem, status, customer, clientAddress, upstreamMs }: AccessRecord): boolean {
     if (problem === undefined || upstreamMs !== undefined) return false;
@@ -68,14 +78,8 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
     window = undefined;
     for (const refusals of [anonymous, customers]) {
       for (const { status, problem, customer, clientBlock, requests } of refusals.endWindow()) {
-        destination.write(
-          `${begin()},"status":${status}` +
-            text(',"code":"', problem) +
-            text(',"source":"', 'gateway') +
-            text(',"customer":"', customer) +
-            text(',"client":"', clientBlock) +
-            `,"requests":${requests},"msg":"further refusals"}\n`,
-        );
+        const members = { status, code: problem, source: 'gateway', customer, client: clientBlock, requests };
+        destination.write(`${begin()},${JSON.stringify({ ...members, msg: 'further refusals' }).slice(1)}\n`);
       }
     }
   }
@@ -131,16 +135,3 @@ function number(before: string, value: number | undefined): string {
 
 /** Printable ASCII that JSON does not escape, so that it can be quoted unchanged. */
 const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/;
-
-/** Returns a function that begins a line with a wall time in ms. Lines of the same millisecond share the text. */
-function createLineStart(): (nowMs: number) => string {
-  let lastMs = Number.NaN;
-  let last = '';
-  return (nowMs) => {
-    if (nowMs !== lastMs) {
-      last = `{"level":"info","time":"${new Date(nowMs).toISOString()}"`;
-      lastMs = nowMs;
-    }
-    return last;
-  };
-}

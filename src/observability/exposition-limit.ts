@@ -7,9 +7,9 @@ const INTERVAL_MS = 1000;
 const MAX_WAITING = 64;
 
 /**
- * Limits what scrapes cost the process that serves requests. `expose` returns the current metrics as text. Expositions are built one at a time; after a burst of
- * {@link BURST}, one per second. A scrape shares the exposition in progress, or waits up to a second for the next one,
- * together with other scrapes. While {@link MAX_WAITING} scrapes wait, a further one gets the previous exposition.
+ * Limits what scrapes cost the process that serves requests. `expose` returns the current metrics as text. Expositions
+ * are built one at a time; after a burst of {@link BURST}, one per second. A scrape shares the exposition in progress or
+ * the next one. While {@link MAX_WAITING} scrapes wait, a further one gets the previous exposition.
  */
 export function limitExpositions(
   expose: () => Promise<string>,

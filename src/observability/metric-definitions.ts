@@ -50,6 +50,17 @@ const OVERHEAD_BUCKETS = [
 ];
 const STORE_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1];
 
+/** By kind of record: what can be wrong with one that a request needs, separated by spaces. */
+export const DAMAGES = {
+  key: 'wrong_type no_id bad_id no_customer bad_customer_id unreadable_scopes unreadable_addresses unreadable_time',
+  customer: 'wrong_type no_plan unbraced_name unreadable_temporary_limit unreadable_time',
+};
+
+/** Returns words that are separated by spaces as a list in a sentence. */
+function either(words: string): string {
+  return new Intl.ListFormat('en-GB', { type: 'disjunction' }).format(words.split(' ').map((word) => `\`${word}\``));
+}
+
 export const METRICS = {
   tollgate_http_requests_total: counter('Requests on the public listener, by response.', {
     route: ROUTE,
@@ -133,8 +144,7 @@ export const METRICS = {
     'Reads of a damaged key or customer record; requests decided from memory are not counted again. The log names the record, and `tollgate store check` lists all.',
     {
       record: '`key` or `customer`',
-      fault:
-        '`wrong_type`, `no_id`, `bad_id`, `no_customer`, `bad_customer_id`, `unreadable_scopes`, `unreadable_addresses` or `unreadable_time` of a key, `wrong_type`, `no_plan`, `unbraced_name`, `unreadable_temporary_limit` or `unreadable_time` of a customer: see docs/redis.md',
+      fault: `${either(DAMAGES.key)} of a key, ${either(DAMAGES.customer)} of a customer: see docs/redis.md`,
     },
   ),
   tollgate_notices_created_total: counter(

@@ -5,9 +5,9 @@ import type { QuotaMode } from '../quota/hourly-quota.ts';
 import type { NoticeState } from '../store/notices.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { RetryResult } from '../upstream/upstreams.ts';
-import type { METRICS } from './metric-definitions.ts';
+import { DAMAGES, type METRICS } from './metric-definitions.ts';
 import { addProcessMetrics } from './process-metrics.ts';
-import { addCounter, addHistogram, addLatest, addMeasured, addTotal } from './series.ts';
+import { createSeries } from './series.ts';
 
 export type ResponseSource = 'upstream' | 'gateway';
 
@@ -23,20 +23,9 @@ type QuotaPolicy = 'hourly' | 'burst' | 'concurrent' | 'shadow';
 type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
 
 const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE']);
-/** What can be wrong with a record that a request needs. */
-const DAMAGES = Object.entries({
-  key: [
-    'wrong_type',
-    'no_id',
-    'bad_id',
-    'no_customer',
-    'bad_customer_id',
-    'unreadable_scopes',
-    'unreadable_addresses',
-    'unreadable_time',
-  ],
-  customer: ['wrong_type', 'no_plan', 'unbraced_name', 'unreadable_temporary_limit', 'unreadable_time'],
-}).flatMap(([record, faults]) => faults.map((fault) => [record, fault]));
+const DAMAGE_SERIES = Object.entries(DAMAGES).flatMap(([kind, faults]) =>
+  faults.split(' ').map((fault) => [kind, fault]),
+);
 
 /** A finished request of the public listener. */
 export interface RequestSample {
@@ -98,47 +87,42 @@ export interface MetricsOptions {
 export function createMetrics(options: MetricsOptions) {
   const { version, storeStatus } = options;
   const registry = new Registry();
+  const { measured, total, latest, counter, histogram } = createSeries(registry);
 
-  const httpRequests = addCounter<[route: string, method: string, code: string, source: ResponseSource, plan: string]>(
-    'tollgate_http_requests_total',
-    registry,
-  );
-  const refusals = addCounter<[problem: string, plan: string]>('tollgate_refusals_total', registry);
-  const requestDuration = addHistogram<[route: string, source: ResponseSource]>(
-    'tollgate_request_duration_seconds',
-    registry,
-  );
-  const upstreamDuration = addHistogram<[route: string]>('tollgate_upstream_duration_seconds', registry);
-  const overhead = addHistogram<[source: ResponseSource]>('tollgate_overhead_seconds', registry);
-  const storeCalls = addCounter<[op: string]>('tollgate_store_calls_total', registry);
-  const storeCommandDuration = addHistogram<[op: string]>('tollgate_store_command_duration_seconds', registry);
-  const configReloads = addCounter<[result: ReloadResult]>('tollgate_config_reloads_total', registry);
-  const adminRequests = addCounter<[route: string, method: string, code: string]>(
-    'tollgate_admin_requests_total',
-    registry,
-  );
+  const httpRequests =
+    counter<[route: string, method: string, code: string, source: ResponseSource, plan: string]>(
+      'tollgate_http_requests_total',
+    );
+  const refusals = counter<[problem: string, plan: string]>('tollgate_refusals_total');
+  const requestDuration = histogram<[route: string, source: ResponseSource]>('tollgate_request_duration_seconds');
+  const upstreamDuration = histogram<[route: string]>('tollgate_upstream_duration_seconds');
+  const overhead = histogram<[source: ResponseSource]>('tollgate_overhead_seconds');
+  const storeCalls = counter<[op: string]>('tollgate_store_calls_total');
+  const storeCommandDuration = histogram<[op: string]>('tollgate_store_command_duration_seconds');
+  const configReloads = counter<[result: ReloadResult]>('tollgate_config_reloads_total');
+  const adminRequests = counter<[route: string, method: string, code: string]>('tollgate_admin_requests_total');
 
-  const requestBodyBytes = addTotal('tollgate_request_body_bytes_total', registry);
-  const certificateExpiry = addLatest('tollgate_certificate_expiry_timestamp_seconds', registry);
-  const undelivered = addLatest('tollgate_notices_undelivered', registry);
+  const requestBodyBytes = total('tollgate_request_body_bytes_total');
+  const certificateExpiry = latest('tollgate_certificate_expiry_timestamp_seconds');
+  const undelivered = latest('tollgate_notices_undelivered');
 
   let { running } = options;
   let reloadFailing = false;
-  addMeasured('tollgate_config_info', registry, () => [{ labels: { hash: running.hash }, value: 1 }]);
-  addMeasured('tollgate_config_last_success_timestamp_seconds', registry, () => running.loadedAtMs / 1000);
-  addMeasured('tollgate_config_reload_failing', registry, () => Number(reloadFailing));
-  addMeasured('tollgate_store_up', registry, () => Number(storeStatus().up));
-  addMeasured('tollgate_store_refusing', registry, () => Number(storeStatus().refusing));
-  addMeasured('tollgate_degraded', registry, () => {
+  measured('tollgate_config_info', () => [{ labels: { hash: running.hash }, value: 1 }]);
+  measured('tollgate_config_last_success_timestamp_seconds', () => running.loadedAtMs / 1000);
+  measured('tollgate_config_reload_failing', () => Number(reloadFailing));
+  measured('tollgate_store_up', () => Number(storeStatus().up));
+  measured('tollgate_store_refusing', () => Number(storeStatus().refusing));
+  measured('tollgate_degraded', () => {
     const { up, reached, wiped, empty, evicted, refusing } = storeStatus();
     return Number((reached && !up) || wiped || empty || evicted || refusing);
   });
-  addMeasured('tollgate_build_info', registry, () => [{ labels: { version, node: process.version }, value: 1 }]);
-  addMeasured('tollgate_log_lines_dropped_total', registry, options.droppedLogLines);
-  addMeasured('tollgate_upstream_up', registry, () =>
+  measured('tollgate_build_info', () => [{ labels: { version, node: process.version }, value: 1 }]);
+  measured('tollgate_log_lines_dropped_total', options.droppedLogLines);
+  measured('tollgate_upstream_up', () =>
     options.upstreams().map(({ url, up }) => ({ labels: { upstream: url }, value: Number(up) })),
   );
-  addMeasured('tollgate_customer_usage_ratio', registry, () =>
+  measured('tollgate_customer_usage_ratio', () =>
     options.highestUsage(MAX_CUSTOMERS).map(({ customer, ratio }) => ({ labels: { customer }, value: ratio })),
   );
   if (options.defaultMetrics) addProcessMetrics(registry);
@@ -162,45 +146,42 @@ export function createMetrics(options: MetricsOptions) {
       if (upstreamMs !== undefined) upstreamDuration(upstreamMs / 1000, route);
       overhead((overheadMs(sample) ?? 0) / 1000, source);
     },
-    auth: addCounter<[result: AuthResult]>('tollgate_auth_total', registry),
-    browserUse: addCounter<[plan: string, outcome: BrowserUseOutcome]>('tollgate_browser_use_total', registry),
-    spoofedHeader: addCounter('tollgate_spoofed_fields_total', registry),
-    quotaDecision: addCounter<[plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode]>(
+    auth: counter<[result: AuthResult]>('tollgate_auth_total'),
+    browserUse: counter<[plan: string, outcome: BrowserUseOutcome]>('tollgate_browser_use_total'),
+    spoofedHeader: counter('tollgate_spoofed_fields_total'),
+    quotaDecision: counter<[plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode]>(
       'tollgate_quota_decisions_total',
-      registry,
     ),
-    upstreamRetry: addCounter<[result: RetryResult]>('tollgate_upstream_retries_total', registry),
-    inflight: addTotal('tollgate_inflight_requests', registry),
-    traceSpansDropped: addTotal('tollgate_trace_spans_dropped_total', registry),
-    connection: addTotal('tollgate_connections', registry),
-    connectionClosed: addCounter<[reason: CloseReason]>('tollgate_connections_cut_total', registry),
+    upstreamRetry: counter<[result: RetryResult]>('tollgate_upstream_retries_total'),
+    inflight: total('tollgate_inflight_requests'),
+    traceSpansDropped: total('tollgate_trace_spans_dropped_total'),
+    connection: total('tollgate_connections'),
+    connectionClosed: counter<[reason: CloseReason]>('tollgate_connections_cut_total'),
     /** Records the certificate in use and when it expires. */
     certificateUsed(expiresAtMs: number): void {
       certificateExpiry(expiresAtMs / 1000);
     },
-    certificateReload: addCounter<[result: 'used' | 'refused']>('tollgate_certificate_reloads_total', registry),
+    certificateReload: counter<[result: 'used' | 'refused']>('tollgate_certificate_reloads_total'),
 
     storeCalled(op: string, durationSeconds: number): void {
       storeCalls(op);
       storeCommandDuration(durationSeconds, op);
     },
-    damagedWindow: addCounter('tollgate_damaged_windows_total', registry),
-    damagedRecord: addCounter<[record: 'key' | 'customer', faultCode: string]>(
+    damagedWindow: counter('tollgate_damaged_windows_total'),
+    damagedRecord: counter<[record: 'key' | 'customer', faultCode: string]>(
       'tollgate_damaged_records_total',
-      registry,
-      DAMAGES,
+      DAMAGE_SERIES,
     ),
 
-    noticeCreated: addCounter<[type: NoticeType]>('tollgate_notices_created_total', registry),
-    noticeAttempt: addCounter<[endpoint: keyof NoticeAttempt['endpoint'], result: keyof NoticeAttempt['result']]>(
+    noticeCreated: counter<[type: NoticeType]>('tollgate_notices_created_total'),
+    noticeAttempt: counter<[endpoint: keyof NoticeAttempt['endpoint'], result: keyof NoticeAttempt['result']]>(
       'tollgate_notices_attempts_total',
-      registry,
     ),
     /** Records the undelivered notices of all gateways, by state. Undefined: unknown, or there are no notices. */
     noticesCounted(counts: Readonly<Record<NoticeState, number>> | undefined): void {
       undelivered(Object.entries(counts ?? {}).map(([state, value]) => ({ labels: { state }, value })));
     },
-    customersWithoutPlanCounted: addLatest('tollgate_customers_without_plan', registry),
+    customersWithoutPlanCounted: latest('tollgate_customers_without_plan'),
 
     configReloaded(result: ReloadResult, now: RunningConfigFacts): void {
       configReloads(result);
@@ -212,6 +193,6 @@ export function createMetrics(options: MetricsOptions) {
       adminRequests(route, ADMIN_METHODS.has(method) ? method : 'other', String(status));
     },
     /** Records a restart after an unexpected exit, or after the worker was killed because it failed to apply a config. */
-    workerRestart: addCounter('tollgate_worker_restarts_total', registry),
+    workerRestart: counter('tollgate_worker_restarts_total'),
   };
 }

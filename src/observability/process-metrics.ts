@@ -2,14 +2,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
 
 /** Each of these visits every connection at each scrape, which takes milliseconds for ten thousand of them. */
-const COSTLY = [
-  'nodejs_active_resources',
-  'nodejs_active_resources_total',
-  'nodejs_active_handles',
-  'nodejs_active_handles_total',
-  'nodejs_active_requests',
-  'nodejs_active_requests_total',
-];
+const COSTLY = /^nodejs_active_(?:resources|handles|requests)/;
 const OPEN_FDS = 'process_open_fds';
 const FDS_FOLDER = '/proc/self/fd';
 
@@ -19,7 +12,7 @@ const FDS_FOLDER = '/proc/self/fd';
  */
 export function addProcessMetrics(registry: Registry): void {
   collectDefaultMetrics({ register: registry });
-  for (const name of COSTLY) registry.removeSingleMetric(name);
+  for (const { name } of registry.getMetricsAsArray()) if (COSTLY.test(name)) registry.removeSingleMetric(name);
   if (registry.getSingleMetric(OPEN_FDS) === undefined) return;
   registry.removeSingleMetric(OPEN_FDS);
   const gauge: Gauge = new Gauge({

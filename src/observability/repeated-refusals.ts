@@ -21,17 +21,14 @@ interface RefusedRequest {
 }
 
 /** Refusals with one code, of one customer or of one address block. The sum of all other senders has neither. */
-interface RefusalSum {
+interface Group {
   readonly problem: string;
   readonly status: number;
   readonly customer?: string | undefined;
   readonly clientBlock?: string | undefined;
-  /** Refusals without their own line. */
-  readonly requests: number;
-}
-
-interface Group extends RefusalSum {
+  /** Refusals with their own line. */
   lines: number;
+  /** Refusals without one. */
   requests: number;
 }
 
@@ -58,7 +55,7 @@ export class RepeatedRefusals {
   }
 
   /** Ends the window, and returns its sums. */
-  endWindow(): readonly RefusalSum[] {
+  endWindow(): readonly Group[] {
     const sums = [...this.#groups.values()].filter(({ requests }) => requests > 0);
     this.#groups.clear();
     this.#lines = 0;
@@ -67,10 +64,9 @@ export class RepeatedRefusals {
 
   #groupOf({ problem, status, customer, clientAddress }: RefusedRequest): Group {
     const clientBlock = customer === undefined ? addressBlock(clientAddress) : undefined;
-    const known = this.#groups.get(`${problem} ${customer ?? clientBlock}`);
-    if (known !== undefined) return known;
-    const isNamed = this.#lines < this.#maxLines;
-    const name = isNamed ? `${problem} ${customer ?? clientBlock}` : problem;
+    const sender = `${problem} ${customer ?? clientBlock}`;
+    const isNamed = this.#lines < this.#maxLines || this.#groups.has(sender);
+    const name = isNamed ? sender : problem;
     let group = this.#groups.get(name);
     if (group === undefined) {
       group = { problem, status, ...(isNamed && { customer, clientBlock }), lines: 0, requests: 0 };

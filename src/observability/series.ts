@@ -9,59 +9,80 @@ import { METRICS, type MetricDefinition, type MetricName } from './metric-defini
 type Labels = Readonly<Record<string, string>>;
 type Samples = readonly Pick<MetricValueWithName<string>, 'labels' | 'value'>[];
 
-/**
- * Adds a metric that is read at each scrape. `read` returns one value without labels, the current series, or undefined
- * while there is no value.
- */
-export function addMeasured(name: MetricName, registry: Registry, read: () => number | Samples | undefined): void {
-  const { help, type, acrossWorkers } = METRICS[name];
-  const aggregator = acrossWorkers === 'primary' ? 'omit' : acrossWorkers;
-  // A registry needs only a metric's name and, at a scrape, its values.
-  const metric = {
-    name,
-    async get() {
-      const measured = read() ?? [];
-      const values = typeof measured === 'number' ? [{ labels: {}, value: measured }] : measured;
-      return { name, help, type, aggregator, values };
-    },
-  };
-  registry.registerMetric(metric as unknown as Metric);
-}
+/** Returns functions that add metrics to `registry`. */
+export function createSeries(registry: Registry) {
+  /**
+   * Adds a metric that is read at each scrape. `read` returns one value without labels, the current series, or undefined
+   * while there is no value.
+   */
+  function measured(name: MetricName, read: () => number | Samples | undefined): void {
+    const { help, type, acrossWorkers } = METRICS[name];
+    const aggregator = acrossWorkers === 'primary' ? 'omit' : acrossWorkers;
+    // A registry needs only a metric's name and, at a scrape, its values.
+    const metric = {
+      name,
+      async get() {
+        const current = read() ?? [];
+        const values = typeof current === 'number' ? [{ labels: {}, value: current }] : current;
+        return { name, help, type, aggregator, values };
+      },
+    };
+    registry.registerMetric(metric as unknown as Metric);
+  }
 
-/** Adds a metric without labels that starts at 0, and returns the function that adds to it. */
-export function addTotal(name: MetricName, registry: Registry): (change: number) => void {
-  let total = 0;
-  addMeasured(name, registry, () => total);
-  return (change) => {
-    total += change;
-  };
-}
+  /** Adds a metric without labels that starts at 0, and returns the function that adds to it. */
+  function total(name: MetricName): (change: number) => void {
+    let value = 0;
+    measured(name, () => value);
+    return (change) => {
+      value += change;
+    };
+  }
 
-/** Adds a metric that has no value at first, and returns the function that sets it; undefined removes it. */
-export function addLatest(name: MetricName, registry: Registry): (latest: number | Samples | undefined) => void {
-  let value: number | Samples | undefined;
-  addMeasured(name, registry, () => value);
-  return (latest) => {
-    value = latest;
-  };
-}
+  /** Adds a metric that has no value at first, and returns the function that sets it; undefined removes it. */
+  function latest(name: MetricName): (latest: number | Samples | undefined) => void {
+    let value: number | Samples | undefined;
+    measured(name, () => value);
+    return (latest) => {
+      value = latest;
+    };
+  }
 
-/**
- * Adds a counter, and returns the function that increments it. Label values are in the order of the definition's
- * `labels`. Series in `announced` exist from the start with value 0, so that their first increment is visible: a series
- * that begins at 1 has no rate. By default, these are all series of a counter whose labels list their values.
- */
-export function addCounter<LabelValues extends readonly string[] = []>(
-  name: MetricName<'counter'>,
-  registry: Registry,
-  announced: readonly (readonly string[])[] = listedSeries(METRICS[name]),
-): (...labelValues: LabelValues) => void {
-  const { all, of } = seriesByLabels(METRICS[name], (labels) => ({ labels, value: 0 }));
-  for (const labelValues of announced) of(labelValues);
-  addMeasured(name, registry, () => all.map(({ labels, value }) => ({ labels, value })));
-  return (...labelValues) => {
-    of(labelValues).value++;
-  };
+  /**
+   * Adds a counter, and returns the function that increments it. Label values are in the order of the definition's
+   * `labels`. Series in `announced` exist from the start with value 0, so that their first increment is visible: a series
+   * that begins at 1 has no rate. By default, these are all series of a counter whose labels list their values.
+   */
+  function counter<LabelValues extends readonly string[] = []>(
+    name: MetricName<'counter'>,
+    announced: readonly (readonly string[])[] = listedSeries(METRICS[name]),
+  ): (...labelValues: LabelValues) => void {
+    const { all, of } = seriesByLabels(METRICS[name], (labels) => ({ labels, value: 0 }));
+    for (const labelValues of announced) of(labelValues);
+    measured(name, () => all.map(({ labels, value }) => ({ labels, value })));
+    return (...labelValues) => {
+      of(labelValues).value++;
+    };
+  }
+
+  /** Adds a histogram, and returns the function that records an observation. Label values as for {@link counter}. */
+  function histogram<LabelValues extends readonly string[]>(
+    name: MetricName<'histogram'>,
+  ): (seconds: number, ...labelValues: LabelValues) => void {
+    const { buckets: bounds } = METRICS[name];
+    const counts = () => new Array<number>(bounds.length + 1).fill(0);
+    const { all, of } = seriesByLabels(METRICS[name], (labels) => ({ labels, counts: counts(), sum: 0 }));
+    measured(name, () => all.flatMap((distribution) => samplesOf(distribution, name, bounds)));
+    return (seconds, ...labelValues) => {
+      const distribution = of(labelValues);
+      let at = 0;
+      while (at < bounds.length && seconds > (bounds[at] ?? 0)) at++;
+      distribution.counts[at] = (distribution.counts[at] ?? 0) + 1;
+      distribution.sum += seconds;
+    };
+  }
+
+  return { measured, total, latest, counter, histogram };
 }
 
 /** Returns each combination of label values; none if a label does not list its values. */
@@ -71,24 +92,6 @@ function listedSeries({ labels }: MetricDefinition): string[][] {
       typeof values === 'string' ? [] : series.flatMap((each) => Object.keys(values).map((value) => [...each, value])),
     [[]],
   );
-}
-
-/** Adds a histogram, and returns the function that records an observation. Label values as for {@link addCounter}. */
-export function addHistogram<LabelValues extends readonly string[]>(
-  name: MetricName<'histogram'>,
-  registry: Registry,
-): (seconds: number, ...labelValues: LabelValues) => void {
-  const { buckets: bounds } = METRICS[name];
-  const counts = () => new Array<number>(bounds.length + 1).fill(0);
-  const { all, of } = seriesByLabels(METRICS[name], (labels) => ({ labels, counts: counts(), sum: 0 }));
-  addMeasured(name, registry, () => all.flatMap((distribution) => samplesOf(distribution, name, bounds)));
-  return (seconds, ...labelValues) => {
-    const distribution = of(labelValues);
-    let at = 0;
-    while (at < bounds.length && seconds > (bounds[at] ?? 0)) at++;
-    distribution.counts[at] = (distribution.counts[at] ?? 0) + 1;
-    distribution.sum += seconds;
-  };
 }
 
 /** Observations of one series. */

@@ -12,11 +12,10 @@ const PIECE_BYTES = 4096;
  * Returns a stream for text that ends in a newline. An error of `target` destroys it; nothing is written afterwards.
  */
 export function wholeLines(target: Writable): Writable {
-  const lines = new Writable({
-    decodeStrings: false,
+  const stream = new Writable({
     highWaterMark: target.writableHighWaterMark,
-    write(text: string, _encoding, done) {
-      const pieces = inPieces(text);
+    write(lines: Buffer, _encoding, done) {
+      const pieces = inPieces(lines);
       const next = () => {
         const piece = pieces.next();
         if (piece.done) done();
@@ -25,26 +24,17 @@ export function wholeLines(target: Writable): Writable {
       next();
     },
   });
-  target.on('error', (error) => lines.destroy(error));
-  return lines;
+  target.on('error', (error) => stream.destroy(error));
+  return stream;
 }
 
-function* inPieces(text: string): Generator<string> {
-  if (Buffer.byteLength(text) <= PIECE_BYTES) {
-    if (text !== '') yield text;
-    return;
+function* inPieces(lines: Buffer): Generator<Buffer> {
+  let rest = lines;
+  while (rest.length > PIECE_BYTES) {
+    const last = rest.lastIndexOf('\n', PIECE_BYTES - 1);
+    const end = 1 + (last < 0 ? rest.indexOf('\n') : last);
+    yield rest.subarray(0, end);
+    rest = rest.subarray(end);
   }
-  let piece = '';
-  let bytes = 0;
-  for (const line of text.split('\n').slice(0, -1)) {
-    const lineBytes = Buffer.byteLength(line) + 1;
-    if (bytes > 0 && bytes + lineBytes > PIECE_BYTES) {
-      yield piece;
-      piece = '';
-      bytes = 0;
-    }
-    piece += `${line}\n`;
-    bytes += lineBytes;
-  }
-  yield piece;
+  if (rest.length > 0) yield rest;
 }

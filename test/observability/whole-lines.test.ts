@@ -6,9 +6,8 @@ import { wholeLines } from '../../src/observability/whole-lines.ts';
 function recording(delayMs = 0) {
   const pieces: string[] = [];
   const stream = new Writable({
-    decodeStrings: false,
-    write(piece: string, _encoding, done) {
-      pieces.push(piece);
+    write(piece: Buffer, _encoding, done) {
+      pieces.push(piece.toString());
       setTimeout(done, delayMs);
     },
     writev: () => {
