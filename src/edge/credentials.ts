@@ -6,9 +6,11 @@ import type { Problem } from '../problems/document.ts';
 /** How to treat a request with a valid API key that a browser sent (setting `auth.browser_keys`). */
 export type BrowserKeys = 'allow' | 'warn' | 'reject';
 
+const REFUSAL_CODES = { missing: 'missing_key', in_query: 'key_in_query', malformed: 'malformed_key' } as const;
+
 type Credentials =
   | { readonly token: string }
-  | { readonly reason: 'missing' | 'in_query' | 'malformed'; readonly problem: Problem };
+  | { readonly reason: keyof typeof REFUSAL_CODES; readonly problem: Problem };
 
 /** Values for `WWW-Authenticate` (RFC 6750 §3): without credentials there is no error attribute (§3.1). */
 export interface Challenges {
@@ -66,13 +68,13 @@ export function newKeyAdvice({ documentationUrl }: KeyRefusalSettings): string {
     : 'create a new one (see documentation_url)';
 }
 
-/** Returns the refusal of an API key in the query. It does not repeat the key. */
-function keyInQuery(settings: KeyRefusalSettings): Problem {
-  return {
-    code: 'key_in_query',
-    detail: `There is an API key in the query, where servers and proxies log it. Consider it exposed: ${newKeyAdvice(settings)}, and send that as "Authorization: Bearer <API_KEY>".`,
-    headers: ['WWW-Authenticate', settings.challenges.missing],
-  };
+function refused(
+  reason: keyof typeof REFUSAL_CODES,
+  detail: string,
+  { challenges: { invalidRequest, missing } }: KeyRefusalSettings,
+): Credentials {
+  const headers = ['WWW-Authenticate', reason === 'malformed' ? invalidRequest : missing];
+  return { reason, problem: { code: REFUSAL_CODES[reason], detail, headers } };
 }
 
 /**
@@ -86,33 +88,28 @@ export function readCredentials(
   query: string,
   settings: KeyRefusalSettings,
 ): Credentials {
-  const { challenges } = settings;
-  const malformed = (detail: string): Credentials => ({
-    reason: 'malformed',
-    problem: { code: 'malformed_key', detail, headers: ['WWW-Authenticate', challenges.invalidRequest] },
-  });
-  const missing = (detail: string): Credentials => ({
-    reason: 'missing',
-    problem: { code: 'missing_key', detail, headers: ['WWW-Authenticate', challenges.missing] },
-  });
   if (authorization === undefined) {
-    if (hasKeyInQuery(query)) return { reason: 'in_query', problem: keyInQuery(settings) };
+    if (hasKeyInQuery(query)) {
+      // Does not repeat the key.
+      const detail = `There is an API key in the query, where servers and proxies log it. Consider it exposed: ${newKeyAdvice(settings)}, and send that as "Authorization: Bearer <API_KEY>".`;
+      return refused('in_query', detail, settings);
+    }
     const other = countHeaders(rawHeaders, 'x-api-key') > 0 ? 'The X-API-Key header is not read. ' : '';
-    return missing(`${other}Send your API key as "Authorization: Bearer <API_KEY>".`);
+    return refused('missing', `${other}Send your API key as "Authorization: Bearer <API_KEY>".`, settings);
   }
-  if (countHeaders(rawHeaders, 'authorization') > 1) return malformed('Send exactly one Authorization header.');
+  if (countHeaders(rawHeaders, 'authorization') > 1) {
+    return refused('malformed', 'Send exactly one Authorization header.', settings);
+  }
   const space = authorization.indexOf(' ');
   const scheme = space < 0 ? authorization : authorization.slice(0, space);
   if (scheme.toLowerCase() !== 'bearer') {
-    return missing('The Authorization header must use the Bearer scheme: "Authorization: Bearer <API_KEY>".');
+    const detail = 'The Authorization header must use the Bearer scheme: "Authorization: Bearer <API_KEY>".';
+    return refused('missing', detail, settings);
   }
   let start = scheme.length;
   while (authorization.charCodeAt(start) === 0x20) start++;
   const token = authorization.slice(start);
-  if (!isPossibleKey(token)) {
-    return malformed(
-      'The value after "Bearer" is not an API key: send the key exactly as it was shown, and nothing else.',
-    );
-  }
-  return { token };
+  if (isPossibleKey(token)) return { token };
+  const detail = 'The value after "Bearer" is not an API key: send the key exactly as it was shown, and nothing else.';
+  return refused('malformed', detail, settings);
 }

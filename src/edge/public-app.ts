@@ -109,8 +109,10 @@ export function createPublicApp(parts: PublicAppParts): Express {
   const uploads = new ConcurrencyLimiter();
 
   function handle(req: Request, res: Response): Ending {
-    const context = openContext(req, res);
-    const { settings } = context;
+    const settings = parts.settings.current;
+    const context = new RequestContext(req, res, settings, clock.monotonicMs());
+    res.locals = { context };
+    recorder.opened();
     if (recorder.inFlight > settings.maxInFlight) return refuse(context, refusals.overloaded(false));
     if (connections.isSurplus(req.socket)) return refuse(context, refusals.overloaded(true));
     const verdict = guard(req, settings.guardLimits);
@@ -123,7 +125,10 @@ export function createPublicApp(parts: PublicAppParts): Express {
     if (!methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(allow, req.method));
     const { isChunked, length = 0 } = verdict.body;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
-    if (isChunked || length > 0) context.body = bodyOf(context, isChunked ? undefined : length, maxBodyBytes);
+    if (isChunked || length > 0) {
+      const limits = { maxBytes: maxBodyBytes, stallTimeoutMs: settings.bodyStallTimeoutMs };
+      context.body = new RequestBody(req, isChunked ? undefined : length, limits, deadlines, clock);
+    }
     context.purpose = purpose;
     context.scope = scope;
     context.path = match.path + verdict.query;
@@ -156,8 +161,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     if (customer !== undefined && quota.isSuspended(customer)) return refuse(context, refusals.CUSTOMER_SUSPENDED);
     if (!hasScope) return refuse(context, refusals.insufficientScope(context.scope));
     if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
-    if (context.purpose === 'usage') return sendUsage(context, customer);
-    if (context.purpose === 'usage_history') return sendHistory(context, customer);
+    if (context.purpose !== 'forward') return sendUsage(context, customer);
     if (context.body !== undefined || settings.assertions !== undefined) return prepare(context, customer);
     return proceed(context, quota.decide(customer), forwardIfAdmitted);
   }
@@ -185,18 +189,6 @@ export function createPublicApp(parts: PublicAppParts): Express {
     forwarder.forward(context, handlers);
   }
 
-  function openContext(req: Request, res: Response): RequestContext {
-    const context = new RequestContext(req, res, parts.settings.current, clock.monotonicMs());
-    res.locals = { context };
-    recorder.opened();
-    return context;
-  }
-
-  function bodyOf(context: RequestContext, length: number | undefined, maxBytes: number): RequestBody {
-    const stallTimeoutMs = context.settings.bodyStallTimeoutMs;
-    return new RequestBody(context.req, length, { maxBytes, stallTimeoutMs }, deadlines, clock);
-  }
-
   /**
    * Reads the beginning of the body before the request takes quota and a connection. A client that expects 100 (RFC 9110
    * §10.1.1) sends its body only when told to, so its quota is decided first, and once more if the body took longer than
@@ -219,24 +211,22 @@ export function createPublicApp(parts: PublicAppParts): Express {
     } finally {
       release();
     }
-    if (context.beginDeadlineMs <= clock.monotonicMs() || fault !== undefined) withdraw(context);
+    if (context.beginDeadlineMs <= clock.monotonicMs() || fault !== undefined) {
+      context.admitted?.admission.refund();
+      context.admitted?.release?.();
+      context.admitted = undefined;
+    }
     if (fault === 'aborted') recorder.forwarded(context, NEVER_SENT);
     else if (fault !== undefined) refuse(context, refusals.upstreamFailed(fault, undefined));
     return fault === undefined;
-  }
-
-  /** Gives back what the quota granted to a request that is not sent upstream for the time being. */
-  function withdraw(context: RequestContext): void {
-    context.admitted?.admission.refund();
-    context.admitted?.release?.();
-    context.admitted = undefined;
   }
 
   /** Records a quota decision. If it is a refusal, sends that and returns false. */
   function isAdmitted(context: RequestContext, decision: QuotaDecision): boolean {
     if (decision.outcome === 'admitted') context.admitted = decision;
     recorder.decided(context, decision);
-    if (decision.outcome !== 'admitted') refuseByQuota(context, decision);
+    if (decision.outcome === 'not_configured') refuseWithoutQuota(context, decision.reason);
+    else if (decision.outcome !== 'admitted') refuse(context, refusals.limitExceeded(decision, clock.nowMs()));
     return decision.outcome === 'admitted';
   }
 
@@ -255,28 +245,17 @@ export function createPublicApp(parts: PublicAppParts): Express {
     refuse(context, refusals.QUOTA_NOT_CONFIGURED);
   }
 
-  function refuseByQuota(context: RequestContext, decision: Exclude<QuotaDecision, { outcome: 'admitted' }>): void {
-    if (decision.outcome === 'not_configured') refuseWithoutQuota(context, decision.reason);
-    else if (decision.outcome === 'burst_exceeded') refuse(context, refusals.burstExceeded(decision, clock.nowMs()));
-    else if (decision.outcome === 'too_many_concurrent') refuse(context, refusals.tooManyConcurrent(decision));
-    else refuse(context, refusals.quotaExceeded(decision, clock.nowMs()));
-  }
-
-  /** Sends the customer's usage as the quota check counts it. Not counted itself, and available with no quota left. */
+  /** Sends the customer's usage as the quota check counts it, or its history. Not counted, and needs no quota left. */
   async function sendUsage(context: RequestContext, customer: CustomerRecord): Promise<void> {
     const limit = quota.limitOf(customer);
     if (!limit.found) return refuseWithoutQuota(context, limit.reason);
-    const usage = await quota.recentUsage(customer, limit.requestsPerHour);
-    sendJson(context, { customer: customer.id, plan: context.plan, ...usageDocument(usage) });
-    recorder.responded(context);
-  }
-
-  /** Like {@link sendUsage}: not counted, and available with no quota left. */
-  async function sendHistory(context: RequestContext, customer: CustomerRecord): Promise<void> {
-    if (parts.history === undefined) throw new Error('there is no usage history, but a route to it');
-    const limit = quota.limitOf(customer);
-    if (!limit.found) return refuseWithoutQuota(context, limit.reason);
-    sendJson(context, await parts.history.of(customer.id));
+    if (context.purpose === 'usage') {
+      const usage = await quota.recentUsage(customer, limit.requestsPerHour);
+      sendJson(context, { customer: customer.id, plan: context.plan, ...usageDocument(usage) });
+    } else {
+      if (parts.history === undefined) throw new Error('there is no usage history, but a route to it');
+      sendJson(context, await parts.history.of(customer.id));
+    }
     recorder.responded(context);
   }
 

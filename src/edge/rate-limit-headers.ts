@@ -3,7 +3,7 @@
  * `X-RateLimit-*` headers that older clients read.
  */
 
-import type { BurstState } from '../quota/customer-quota.ts';
+import type { BurstState, QuotaDecision } from '../quota/customer-quota.ts';
 
 export const HOURLY_POLICY = 'hourly';
 export const BURST_POLICY = 'burst';
@@ -32,25 +32,23 @@ export function rateLimitLines(quota: QuotaState, burst: BurstState | undefined,
   );
 }
 
-/** Returns lines of {@link rateLimitLines} as flat headers (name, value, …), for a problem. */
+/** Returns lines of headers as flat headers (name, value, …), for a problem. */
 export function flatHeaders(lines: string): string[] {
   return lines.split(/\r\n|: /).slice(1);
 }
 
 /**
- * Returns the headers for a request refused by its burst limit. The hourly window was not checked, so `RateLimit` and
- * `X-RateLimit-*` describe the burst policy: the one that the client has to wait for.
+ * Like {@link rateLimitLines}, for a request refused by its burst limit. The hourly window was not checked, so
+ * `RateLimit` and `X-RateLimit-*` describe the burst policy: the one that the client has to wait for.
  */
-export function burstExceededHeaders(
-  hourlyLimit: number,
-  burstLimit: number,
-  resetSeconds: number,
+export function burstExceededLines(
+  { limit, burstLimit, resetSeconds }: Extract<QuotaDecision, { outcome: 'burst_exceeded' }>,
   nowMs: number,
-): string[] {
-  return flatHeaders(
-    `\r\nRateLimit-Policy: ${hourlyPolicy(hourlyLimit)}, ${burstPolicy(burstLimit)}` +
-      `\r\nRateLimit: "${BURST_POLICY}";r=0;t=${resetSeconds}` +
-      onePolicyLines({ limit: burstLimit, remaining: 0, resetSeconds }, nowMs),
+): string {
+  return (
+    `\r\nRateLimit-Policy: ${hourlyPolicy(limit)}, ${burstPolicy(burstLimit)}` +
+    `\r\nRateLimit: "${BURST_POLICY}";r=0;t=${resetSeconds}` +
+    onePolicyLines({ limit: burstLimit, remaining: 0, resetSeconds }, nowMs)
   );
 }
 

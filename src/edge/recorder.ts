@@ -104,10 +104,6 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     logger.warn({ ...idsOf(context), failure, head_sent: headSent, err: cause }, 'upstream failed');
   }
 
-  function noteUsedShare({ customer = '' }: RequestContext, { admission, limit }: AdmittedDecision): void {
-    history?.near(customer, Math.floor((100 * (limit - admission.remaining)) / limit));
-  }
-
   /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
   function explainShadow({ customer = '', plan }: RequestContext, decision: AdmittedDecision): void {
     if (!shadowNotes.isDue(customer)) return;
@@ -155,10 +151,13 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       const { plan } = context;
       switch (decision.outcome) {
         case 'admitted': {
-          const { mode } = decision.admission;
+          const { admission, limit } = decision;
+          const { mode } = admission;
           context.quota = mode;
-          metrics.quotaDecision(plan, HOURLY_POLICY, isNear(decision) ? 'near' : 'allowed', mode);
-          if (isHalfUsed(decision)) noteUsedShare(context, decision);
+          metrics.quotaDecision(plan, HOURLY_POLICY, leavesAtMost(5, decision) ? 'near' : 'allowed', mode);
+          if (leavesAtMost(2, decision)) {
+            history?.near(context.customer ?? '', Math.floor((100 * (limit - admission.remaining)) / limit));
+          }
           if (decision.shadow === undefined) return;
           if (decision.shadow === 'denied') explainShadow(context, decision);
           metrics.quotaDecision(plan, 'shadow', decision.shadow === 'denied' ? 'shadow_denied' : 'allowed', mode);
@@ -255,12 +254,7 @@ function idsOf({ requestId, traceId }: RequestContext) {
   return { request_id: requestId, trace_id: traceId };
 }
 
-/** Returns whether 80 % of the limit is used, this request included. False without the store: usage is unknown then. */
-function isNear({ admission, limit }: AdmittedDecision): boolean {
-  return 5 * admission.remaining <= limit && admission.mode !== 'local';
-}
-
-/** Returns whether half of the limit is used, this request included. False without the store. */
-function isHalfUsed({ admission, limit }: AdmittedDecision): boolean {
-  return 2 * admission.remaining <= limit && admission.mode !== 'local';
+/** Returns whether this request leaves at most `1 / divisor` of the limit. False without the store: usage is unknown then. */
+function leavesAtMost(divisor: number, { admission, limit }: AdmittedDecision): boolean {
+  return divisor * admission.remaining <= limit && admission.mode !== 'local';
 }

@@ -4,13 +4,7 @@ import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
 import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';
 import { findPathFault } from './path.ts';
-import {
-  BURST_POLICY,
-  burstExceededHeaders,
-  flatHeaders,
-  HOURLY_POLICY,
-  rateLimitLines,
-} from './rate-limit-headers.ts';
+import { BURST_POLICY, burstExceededLines, flatHeaders, HOURLY_POLICY, rateLimitLines } from './rate-limit-headers.ts';
 import { listed, type RouteTable } from './routes.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
@@ -86,42 +80,30 @@ export const QUOTA_NOT_CONFIGURED: Problem = {
   detail: 'This account has no request quota yet. Contact support.',
 };
 
-export function quotaExceeded(
-  { limit, burst, resetSeconds }: Extract<QuotaDecision, { outcome: 'quota_exceeded' }>,
+/** Refuses a request by the limit that it exceeds. `nowMs`: wall time. */
+export function limitExceeded(
+  decision: Exclude<QuotaDecision, { outcome: 'admitted' | 'not_configured' }>,
   nowMs: number,
 ): Problem {
+  const { outcome: code } = decision;
+  if (code === 'too_many_concurrent') {
+    // Without RateLimit headers: those describe quotas over time, and the hourly quota was not checked.
+    const detail = `This account has reached its limit of requests in progress: ${decision.maxConcurrent}. Try again when one of them has ended.`;
+    return { code, detail, headers: RETRY_SOON };
+  }
+  const { limit, resetSeconds } = decision;
+  const isHourly = code === 'quota_exceeded';
+  const what = isHourly
+    ? `All ${limit} requests of the last hour are used.`
+    : `More than ${decision.burstLimit} requests arrived within a second.`;
+  const lines = isHourly
+    ? rateLimitLines({ limit, remaining: 0, resetSeconds }, decision.burst, nowMs)
+    : burstExceededLines(decision, nowMs);
   return {
-    code: 'quota_exceeded',
-    detail: `All ${limit} requests of the last hour are used. ${tryAgainIn(resetSeconds)}`,
-    headers: [
-      'Retry-After',
-      String(resetSeconds),
-      ...flatHeaders(rateLimitLines({ limit, remaining: 0, resetSeconds }, burst, nowMs)),
-    ],
-    members: { 'violated-policies': [HOURLY_POLICY] },
-  };
-}
-
-export function burstExceeded(
-  { limit, burstLimit, resetSeconds }: Extract<QuotaDecision, { outcome: 'burst_exceeded' }>,
-  nowMs: number,
-): Problem {
-  return {
-    code: 'burst_exceeded',
-    detail: `More than ${burstLimit} requests arrived within a second. ${tryAgainIn(resetSeconds)}`,
-    headers: ['Retry-After', String(resetSeconds), ...burstExceededHeaders(limit, burstLimit, resetSeconds, nowMs)],
-    members: { 'violated-policies': [BURST_POLICY] },
-  };
-}
-
-/** Without RateLimit headers: those describe quotas over time, and the hourly quota was not checked. */
-export function tooManyConcurrent({
-  maxConcurrent,
-}: Extract<QuotaDecision, { outcome: 'too_many_concurrent' }>): Problem {
-  return {
-    code: 'too_many_concurrent',
-    detail: `This account has reached its limit of requests in progress: ${maxConcurrent}. Try again when one of them has ended.`,
-    headers: RETRY_SOON,
+    code,
+    detail: `${what} ${tryAgainIn(resetSeconds)}`,
+    headers: ['Retry-After', String(resetSeconds), ...flatHeaders(lines)],
+    members: { 'violated-policies': [isHourly ? HOURLY_POLICY : BURST_POLICY] },
   };
 }
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createChallenges, readCredentials } from '../../src/edge/credentials.ts';
-import { browserUse, invalidKey, methodNotAllowed, quotaExceeded } from '../../src/edge/refusals.ts';
+import { browserUse, invalidKey, limitExceeded, methodNotAllowed } from '../../src/edge/refusals.ts';
 
 const SETTINGS = { challenges: createChallenges('a') };
 
@@ -13,7 +13,7 @@ it.each([
   [3600, 'in about 60 minutes'],
 ])('a wait of %i s reads "%s", and never shorter than it is', (resetSeconds, words) => {
   const decision = { outcome: 'quota_exceeded', limit: 1000, burst: undefined, mode: 'store', resetSeconds } as const;
-  const { detail, headers } = quotaExceeded(decision, 0);
+  const { detail, headers } = limitExceeded(decision, 0);
   expect(detail).toBe(`All 1000 requests of the last hour are used. Try again ${words}.`);
   expect(headers).toContain(String(resetSeconds));
 });
