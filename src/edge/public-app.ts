@@ -126,8 +126,8 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const { isChunked, length = 0 } = verdict.body;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
     if (isChunked || length > 0) {
-      const limits = { maxBytes: maxBodyBytes, stallTimeoutMs: settings.bodyStallTimeoutMs };
-      context.body = new RequestBody(req, isChunked ? undefined : length, limits, deadlines, clock);
+      const options = { maxBytes: maxBodyBytes, stallTimeoutMs: settings.bodyStallTimeoutMs, deadlines, clock };
+      context.body = new RequestBody(req, isChunked ? undefined : length, options);
     }
     context.purpose = purpose;
     context.scope = scope;
@@ -190,9 +190,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   /**
-   * Reads the beginning of the body before the request takes quota and a connection. A client that expects 100 (RFC 9110
-   * §10.1.1) sends its body only when told to, so its quota is decided first, and once more if the body took longer than
-   * the admission lasts. Returns false if a response was sent.
+   * Reads the beginning of the body before the request takes quota. A client that expects 100 (RFC 9110 §10.1.1) sends it
+   * only when told to, so its quota is decided first, and once more if the body took longer than the admission lasts.
+   * Returns false if a response was sent.
    */
   async function receiveStart(context: RequestContext, body: RequestBody, customer: CustomerRecord): Promise<boolean> {
     const { req, res, settings } = context;
@@ -212,6 +212,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       release();
     }
     if (context.beginDeadlineMs <= clock.monotonicMs() || fault !== undefined) {
+      // The request is not sent upstream for the time being.
       context.admitted?.admission.refund();
       context.admitted?.release?.();
       context.admitted = undefined;

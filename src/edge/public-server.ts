@@ -48,7 +48,7 @@ function refusedLines({ rawPacket, bytesParsed = 0 }: ParseFailure): string {
   return rawPacket?.toString('latin1', start) ?? '';
 }
 
-function parseFailureProblem(error: ParseFailure, refuseMethod: RefuseMethod): Problem {
+function parseFailureProblem(error: ParseFailure, refuseMethod: PublicServerParts['refuseMethod']): Problem {
   const { code } = error;
   if (code === 'HPE_HEADER_OVERFLOW') {
     return { code: 'headers_too_large', detail: 'Request line and headers are too large.' };
@@ -70,9 +70,6 @@ function parseFailureResponse(problem: Problem, requestId: string, documentation
   return `${head}\r\n${body}`;
 }
 
-/** Returns the refusal of a method on a target (path and query), the same as the app's. */
-type RefuseMethod = (target: string) => Problem;
-
 interface PublicServerParts {
   readonly app: Express;
   /** Passes requests to the app, and enforces the connection limits. */
@@ -80,7 +77,8 @@ interface PublicServerParts {
   readonly limits: PublicServerLimits;
   /** Undefined: the listener serves HTTP without TLS. */
   readonly tls?: TlsKeys | undefined;
-  readonly refuseMethod: RefuseMethod;
+  /** Returns the refusal of a method on a target (path and query), the same as the app's. */
+  readonly refuseMethod: (target: string) => Problem;
   /** For problem documents. Called for each refusal, because a reload can change it. */
   documentationUrl(): string | undefined;
   /** Called for each refusal before the app gets a request: parse error, timeout or CONNECT. */

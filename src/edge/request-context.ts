@@ -94,16 +94,12 @@ export function sendProblem(context: RequestContext, problem: Problem): void {
 export function sendJson(context: RequestContext, document: object): void {
   const { res, requestId } = context;
   const body = JSON.stringify(document);
-  res.writeHead(200, [
-    'X-Request-Id',
-    requestId,
-    'Content-Type',
-    'application/json',
-    'Content-Length',
-    String(Buffer.byteLength(body)),
-    'Cache-Control',
-    'no-store',
-  ]);
+  res.writeHead(200, {
+    'X-Request-Id': requestId,
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+  });
   setImmediate(end, context, body);
 }
 

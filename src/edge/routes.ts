@@ -87,10 +87,7 @@ function addRoute(prefixes: Map<string, Branch>, route: Route): void {
   else branch.catchAll = route;
 }
 
-/**
- * Returns the most specific route for the segments of `path` from the index `start` on. Takes linear time: a branch is
- * visited at most once, because only one sequence of segments leads to it.
- */
+/** Returns the most specific route for the segments of `path` from `start` on. Visits each branch at most once. */
 function findRoute(branch: Branch, path: string, start: number): Route | undefined {
   if (start > path.length) return branch.route;
   const slash = path.indexOf('/', start);

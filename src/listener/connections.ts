@@ -1,10 +1,10 @@
 /**
  * Tracks the client connections of a listener and limits what they cost.
  *
- * - Total: at the limit, a new connection displaces an idle one, so slow or silent clients cannot lock others out.
- *   First choice is the oldest connection without a complete request, if it is older than {@link FIRST_REQUEST_MS} or
- *   if most connections are like it. Second choice is a connection without a request in progress. If none is found,
- *   some extra connections are accepted only to answer 503, and the rest are closed.
+ * - Total: at the limit, a new connection displaces an idle one, so slow or silent clients cannot lock others out: the
+ *   oldest connection without a complete request, if it is older than {@link FIRST_REQUEST_MS} or if most connections
+ *   are like it; else one without a request in progress. If there is none, some extra connections are accepted only to
+ *   answer 503, and the rest are closed.
  * - Per connection: a limited number of requests is in progress at once, and more than one only if all of them have safe
  *   methods (RFC 9112 §9.3.2). Further pipelined requests wait, unread where possible. Responses are sent in order.
  * - Connections that stop reading are closed, because unread responses are buffered in memory.
@@ -61,7 +61,7 @@ export function announcesBody({ headers }: IncomingMessage): boolean {
   return (headers['content-length'] ?? '0') !== '0' || headers['transfer-encoding'] !== undefined;
 }
 
-interface Connection {
+class Connection {
   /** The accepted TCP socket. With TLS, the one below the socket that carries the requests. */
   readonly accepted: Socket;
   /** The socket that carries requests. Until the TLS handshake is complete, the same as `accepted`. */
@@ -69,38 +69,41 @@ interface Connection {
   readonly openedAtMs: number;
   /** Accepted above the limit, only to answer 503. */
   readonly isSurplus: boolean;
-  /** A request was received. */
-  hasRequest: boolean;
+  hasRequest = false;
   /** A response was completed. The client may not have read it yet. */
-  hasResponded: boolean;
+  hasResponded = false;
   /** `bytesRead` of the socket at the last request: if it grew since, part of another request has arrived. */
-  bytesReadWithRequests: number;
+  bytesReadWithRequests = 0;
   /** Requests in progress: the kernel has not accepted all of their responses. */
-  inProgress: number;
+  inProgress = 0;
   /** The request in progress has an unsafe method: no other one may overtake it. */
-  isExclusive: boolean;
+  isExclusive = false;
   /** Response to the last request received, started or waiting. Undefined once that response is closed. */
   newest: ServerResponse | undefined;
   /** Monotonic ms: when the next request may be refused for overload. */
-  refusableFromMs: number;
+  refusableFromMs = 0;
   /** A response closes the connection. Requests received after its own are dropped (RFC 9112 §9.6). */
-  isEnding: boolean;
+  isEnding = false;
   /** Input after the connection's last request is read and discarded. */
-  isDiscarding: boolean;
+  isDiscarding = false;
   /** Monotonic ms: the last time at which reading from the connection was known to be paused. */
-  unreadUntilMs: number;
+  unreadUntilMs = Number.NEGATIVE_INFINITY;
   /** Fires if a request header is still incomplete some time after reading resumed. */
   lateHeadTimer: NodeJS.Timeout | undefined;
-  /**
-   * Responses to the requests that are parsed, and wait for others to complete (see
-   * {@link ConnectionLimits.pipelined}). Undefined if there are none.
-   */
+  /** Responses to parsed requests that wait for others to complete. Undefined if there are none. */
   waiting: ServerResponse[] | undefined;
   /**
    * Write progress, and since when (monotonic ms) it has not changed. `writtenBytes`: of completed writes. `queuedBytes`:
    * of the current write that the kernel has not accepted.
    */
   stall: { readonly writtenBytes: number; readonly queuedBytes: number; readonly sinceMs: number } | undefined;
+
+  constructor(accepted: Socket, openedAtMs: number, isSurplus: boolean) {
+    this.accepted = accepted;
+    this.socket = accepted;
+    this.openedAtMs = openedAtMs;
+    this.isSurplus = isSurplus;
+  }
 }
 
 export type Connections = ReturnType<typeof createConnections>;
@@ -117,26 +120,9 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
 
   function opened(accepted: Socket): void {
     const isFull = withoutRequest.size + withRequest.size >= limits.connections;
-    const isSurplus = isFull && !makeRoom();
-    const connection: Connection = {
-      accepted,
-      socket: accepted,
-      openedAtMs: clock.monotonicMs(),
-      isSurplus,
-      hasRequest: false,
-      hasResponded: false,
-      bytesReadWithRequests: 0,
-      inProgress: 0,
-      isExclusive: false,
-      newest: undefined,
-      refusableFromMs: 0,
-      isEnding: false,
-      isDiscarding: false,
-      unreadUntilMs: Number.NEGATIVE_INFINITY,
-      lateHeadTimer: undefined,
-      waiting: undefined,
-      stall: undefined,
-    };
+    const idle = isFull ? findIdle() : undefined;
+    if (idle !== undefined) abort(idle, 'displaced');
+    const connection = new Connection(accepted, clock.monotonicMs(), isFull && idle === undefined);
     (accepted as TrackedSocket)[CONNECTION] = connection;
     accepted.destroySoon = closeAfterResponse;
     withoutRequest.add(connection);
@@ -171,13 +157,6 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     connection.waiting = undefined;
   }
 
-  function makeRoom(): boolean {
-    const idle = findIdle();
-    if (idle === undefined) return false;
-    abort(idle, 'displaced');
-    return true;
-  }
-
   function findIdle(): Connection | undefined {
     const [oldest] = withoutRequest;
     if (oldest !== undefined) {
@@ -210,7 +189,11 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     const connection = connectionOf(req.socket);
     if (connection === undefined) return handle(req, res);
     const { newest } = connection;
-    if (connection.isEnding || newest?.shouldKeepAlive === false) return drop(connection);
+    if (connection.isEnding || newest?.shouldKeepAlive === false) {
+      if (!connection.isDiscarding) discardInput(connection.socket);
+      connection.isDiscarding = true;
+      return;
+    }
     connection.bytesReadWithRequests = req.socket.bytesRead;
     if (announcesBody(req)) req.once('end', onRequestComplete);
     if (connection.lateHeadTimer !== undefined) {
@@ -230,12 +213,6 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
 
   function mayStart({ inProgress, isExclusive }: Connection, { method }: IncomingMessage): boolean {
     return inProgress === 0 || (inProgress < limits.pipelined && !isExclusive && SAFE_METHODS.has(method));
-  }
-
-  function drop(connection: Connection): void {
-    if (connection.isDiscarding) return;
-    connection.isDiscarding = true;
-    discardInput(connection.socket);
   }
 
   function start(connection: Connection, res: ServerResponse): void {
@@ -320,25 +297,31 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     return nowMs - stall.sinceMs >= limits.responseStallTimeoutMs;
   }
 
-  function isIdle({ socket, inProgress, bytesReadWithRequests }: Connection): boolean {
-    return inProgress === 0 && socket.writableLength === 0 && socket.bytesRead === bytesReadWithRequests;
-  }
-
-  function extendHeaderTimeout(connection: Connection, timeoutMs: number, late: () => void): boolean {
+  /**
+   * Returns whether a request header is late because the gateway itself paused reading (too many pipelined requests, or
+   * responses that the client does not read). If so, calls `late` if the header is incomplete `timeoutMs` after reading
+   * resumed.
+   */
+  function extendHeaderTimeout(socket: Socket, timeoutMs: number, late: () => void): boolean {
+    const connection = connectionOf(socket);
+    if (connection === undefined) return false;
     const nowMs = clock.monotonicMs();
     if (connection.socket.isPaused()) connection.unreadUntilMs = nowMs;
     const remainingMs = connection.unreadUntilMs + timeoutMs - nowMs;
     if (remainingMs <= 0) return false;
     // Node.js reports a late header only once, so the remaining time is measured here.
     connection.lateHeadTimer = setTimeout(() => {
-      if (!extendHeaderTimeout(connection, timeoutMs, late)) late();
+      if (!extendHeaderTimeout(socket, timeoutMs, late)) late();
     }, remainingMs);
     return true;
   }
 
   /** Closes the connections that have no request, complete or partly received, and no unsent bytes. */
   function closeIdle(): void {
-    for (const connection of [...withoutRequest, ...withRequest]) if (isIdle(connection)) connection.socket.destroy();
+    for (const { socket, inProgress, bytesReadWithRequests } of [...withoutRequest, ...withRequest]) {
+      const isSilent = socket.writableLength === 0 && socket.bytesRead === bytesReadWithRequests;
+      if (inProgress === 0 && isSilent) socket.destroy();
+    }
   }
 
   /** Closes every connection at once, including those in a TLS handshake, which Node.js's HTTP server doesn't track. */
@@ -370,10 +353,7 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     /** Returns whether the connection was accepted above the limit, only to answer 503. */
     isSurplus: (socket: Socket): boolean => connectionOf(socket)?.isSurplus ?? false,
 
-    /**
-     * Returns how long to delay a refusal for overload: 0 for the first on a connection, then as long as leaves one a
-     * second. A client that repeats refused requests at once would otherwise take the time of all others.
-     */
+    /** Returns how long to delay a refusal for overload, which leaves one a second to a client that repeats requests. */
     overloadDelayMs(socket: Socket): number {
       const connection = connectionOf(socket);
       if (connection === undefined) return 0;
@@ -413,31 +393,21 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
       else resetSocket(res.socket);
     },
 
-    /**
-     * Returns whether a request header is late because the gateway itself paused reading (too many pipelined requests,
-     * or responses that the client does not read). If so, calls `late` if the header is incomplete `timeoutMs` after
-     * reading resumed.
-     */
-    extendHeaderTimeout(socket: Socket, timeoutMs: number, late: () => void): boolean {
-      const connection = connectionOf(socket);
-      return connection !== undefined && extendHeaderTimeout(connection, timeoutMs, late);
-    },
+    extendHeaderTimeout,
 
     /**
-     * First step of a shutdown: makes each connection close after the response to its newest request. If that
-     * response's headers are already sent, or no request is in progress, the connection closes after its next response
-     * (RFC 9112 §9.6). Requests are still accepted: if the listener closed at once, a client that was promised
-     * `keep-alive` would send its next request on a connection that is being closed, and lose it.
+     * First step of a shutdown: each connection closes after the response to its newest request, or if the headers of that
+     * are sent, after the next response (RFC 9112 §9.6). Requests are still accepted: a client that was promised
+     * `keep-alive` may be sending its next one.
      */
     beginDrain(): void {
       isDraining = true;
-      // A response whose headers are sent has promised keep-alive: the next response closes the connection.
       for (const { newest } of withRequest) if (newest?.headersSent === false) newest.shouldKeepAlive = false;
     },
 
     /**
-     * Second step: stops accepting connections and closes idle ones at once. Lets requests in progress finish, and
-     * destroys the remaining connections after `deadlineMs`. Resolves when no connection is left.
+     * Second step: stops accepting connections, and closes those that are idle or become so; after `deadlineMs`, all
+     * others. Resolves when no connection is left.
      */
     async finishDrain(deadlineMs: number): Promise<void> {
       const closed = Promise.withResolvers<void>();

@@ -2,12 +2,9 @@
  * Counts failed authentication attempts by client address, in windows of a minute that begin with a failure. Counts are
  * per process; `learn` adds those of others.
  *
- * Only failures are counted, after the credentials were checked. So failures never keep out valid credentials from the
- * same address, whether or not the gateway has seen these before. docs/decisions/0006-failed-keys-are-looked-up.md
- * describes the cost.
- *
- * The number of addresses is bounded, because the owner of an IPv6 /32 has four billion /64 blocks. Those that failed
- * last are kept. An evicted address starts from zero.
+ * Only failures are counted, after the credentials were checked, so they never keep out valid credentials from the same
+ * address (docs/decisions/0006-failed-keys-are-looked-up.md). Only the addresses that failed last are kept, because the
+ * owner of an IPv6 /32 has four billion /64 blocks. An evicted address starts from zero.
  */
 import { addressBlock } from '../base/address-block.ts';
 import { type Clock, secondsUntil } from '../base/clock.ts';

@@ -41,7 +41,7 @@ export interface RequestSample {
   readonly problem?: string | undefined;
   /** Omitted for what never became a request, such as bytes that cannot be parsed. */
   readonly durationMs?: number | undefined;
-  /** Part of `durationMs` that was spent with the upstream; omitted if nothing was sent there. */
+  /** Part of `durationMs` spent with the upstream; omitted if nothing was sent there. */
   readonly upstreamMs?: number | undefined;
   /** The part of `durationMs` in which the client sent the part of its body that was buffered. */
   readonly bufferingMs?: number | undefined;

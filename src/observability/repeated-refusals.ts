@@ -4,9 +4,8 @@
  *
  * In each window, the first refusals of a sender with the same code are logged in full. The others are counted, and
  * summed up in one line when the window ends. Senders are customers, or the address blocks of clients that no key
- * identified. There are more addresses than lines that a disk can take, so the lines of all senders together are
- * limited too. Above that limit, refusals of senders that are new in this window are summed up by code alone. A sender
- * is remembered only with its first line, so that limit also bounds memory.
+ * identified. The lines of all senders together are limited, too. Above that limit, refusals of senders that are new in
+ * this window are summed up by code alone, so it also bounds memory.
  */
 import { addressBlock } from '../base/address-block.ts';
 

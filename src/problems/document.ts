@@ -15,8 +15,8 @@ export interface Problem {
 }
 
 /**
- * Returns the response of a problem, with flat headers. `status` in the body always equals the response's (RFC 9457 §3.1.2), and caches must
- * not store it (RFC 9111 §5.2.2.5). `documentationUrl` is a page for people; `{code}` in it is replaced by the code.
+ * Returns the response of a problem, with flat headers. `status` in the body equals the response's (RFC 9457 §3.1.2).
+ * Caches must not store it (RFC 9111 §5.2.2.5). `documentationUrl` is a page for people; `{code}` in it is replaced.
  */
 export function problemResponse(
   { code, detail, headers = [], members }: Problem,

@@ -14,11 +14,9 @@ export interface Timed {
 const CHECK_INTERVAL_MS = 10;
 
 /**
- * Watches the deadlines of many requests with one timer, which checks all of them periodically. A timer per request
- * would cost more than everything else that a fast request does with its deadlines.
- *
- * Sockets are read before each check. In a busy process, the deadline may have passed while the response is already in
- * the socket. The gateway's own delay must not be taken for the upstream's.
+ * Watches the deadlines of many requests with one timer, which checks all of them periodically: a timer per request
+ * would cost more. Sockets are read before each check: in a busy process, the response may already be in the socket, and
+ * the gateway's own delay must not be taken for the upstream's.
  *
  * The watched objects are in an array, and each knows its index. A Set with constant insertions and deletions leaves
  * replaced hash tables behind, each with a reference to the next. Once one of these tables is in the old generation,

@@ -49,25 +49,16 @@ export interface ForwardHandlers<Request extends ForwardRequest> {
    * `headSent`, close its connection so that the client notices the truncation.
    */
   onOutcome(request: Request, outcome: ForwardOutcome): void;
-  /**
-   * Called once on a bug: instead of `onOutcome`, or after `onOutcome` threw. The receiver must respond to the client,
-   * or close its connection if the head was sent.
-   */
+  /** Called once on a bug: instead of `onOutcome`, or after it threw. The receiver must respond or close as well. */
   onBug(request: Request, error: unknown): void;
 }
 
 interface ForwardFacts {
-  /**
-   * Whether the first byte of the request may have reached the upstream. If false, nothing was sent, and the quota unit
-   * may be refunded.
-   */
+  /** Whether the upstream may have got the first byte of the request. If false, the quota unit may be refunded. */
   readonly wasSent: boolean;
   /** Status of the upstream's response; undefined if no valid head arrived. */
   readonly status: number | undefined;
-  /**
-   * From the first time the request was sent to the last byte of the response, or to its end without one; 0 if it was
-   * never sent.
-   */
+  /** From the first sending of the request to the last byte of the response, or its failure; 0 if it was never sent. */
   readonly upstreamMs: number;
   /** Authority and base path of the upstream that was chosen last; undefined if none was. */
   readonly upstream: string | undefined;

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { systemScheduler } from '../base/clock.ts';
-import { ClientDisconnects } from './client-disconnect.ts';
 import { Deadlines } from './deadlines.ts';
 import type { ForwardHandlers, ForwardRequest } from './forward-request.ts';
 import { lookupAddresses } from './http1/addresses.ts';
@@ -55,7 +54,6 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   const parts: RelayParts = {
     upstreams,
     deadlines: new Deadlines(clock),
-    disconnects: new ClientDisconnects(),
     passedLines: createResponseFilter(ownHeaderNames),
     responseTimeoutMs,
     totalTimeoutMs,

@@ -20,10 +20,7 @@ export const HOP_BY_HOP: ReadonlySet<string> = new Set([
 /** What a Connection header may name without effect. Content-Length frames the content, for every recipient. */
 const UNNAMED: ReadonlySet<string> = new Set(['', 'close', 'content-length', ...HOP_BY_HOP]);
 
-/**
- * Returns the further header names, in lower case, that the `Connection` headers in `rawHeaders` (flat) list; undefined
- * if there are none, which is usual.
- */
+/** Returns the further header names, in lower case, that `Connection` headers list; undefined if there are none. */
 export function connectionNamed(rawHeaders: readonly string[]): ReadonlySet<string> | undefined {
   let named: Set<string> | undefined;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -44,9 +41,7 @@ const UNUSUAL = /[^a-z0-9-]/;
 /**
  * Replaces every character of a lower-case header name except letters and digits by `-`. Servers that pass headers as
  * variables (CGI, WSGI, PHP) read `_`, and some of them any other character of a token, as `-`: a spoofed header could
- * use each of them.
- *
- * Not cached: computing it takes no longer than a look-up by name, and a cache could be filled with made-up names.
+ * use each of them. Not cached: a look-up takes as long, and a cache could be filled with made-up names.
  */
 export function comparableName(lowerName: string): string {
   return UNUSUAL.test(lowerName) ? lowerName.replace(/[^a-z0-9]/g, '-') : lowerName;

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import { atEndOfTurn, type TurnEndListener } from '../base/end-of-turn.ts';
-import type { ClientDisconnects } from './client-disconnect.ts';
+import { unwatchDisconnect, watchDisconnect } from './client-disconnect.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
 import { classifyError, type UpstreamFailure } from './failures.ts';
 import type { ForwardHandlers, ForwardOutcome, ForwardRequest } from './forward-request.ts';
@@ -22,7 +22,6 @@ import type { Upstreams } from './upstreams.ts';
 export interface RelayParts {
   readonly upstreams: Pick<Upstreams, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
-  readonly disconnects: Pick<ClientDisconnects, 'watch' | 'unwatch'>;
   /** See {@link createResponseFilter}. */
   readonly passedLines: ReturnType<typeof createResponseFilter>;
   /** For each attempt, from the last byte of the request to the head of the response. */
@@ -45,10 +44,7 @@ type Phase = 'idle' | 'waiting' | 'dispatched' | 'relaying' | 'received' | 'ende
 /** Created once: a flood of requests while no upstream is in service must cost little. */
 const NONE_AVAILABLE = new Error('no upstream is in service');
 
-/**
- * A response body up to this size that arrives in one read is written as a string, which Node.js sends in one write
- * with the head. For larger bodies a string costs more than a buffer.
- */
+/** Up to this size, a body that arrives in one read is sent as a string, with the head. Longer strings cost more. */
 const MAX_TEXT_BYTES = 16 * 1024;
 
 /** Interval of the check whether the upstream takes the body: the resolution of the timeout for that. */
@@ -116,7 +112,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     }
     this.#phase = 'waiting';
     this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs);
-    this.#parts.disconnects.watch(this.#request.req.socket, this);
+    watchDisconnect(this.#request.req.socket, this);
     this.#parts.deadlines.watch(this);
     const { body } = this.#request;
     body?.attach(this);
@@ -344,9 +340,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   /**
    * Sends the request once more if no byte of a response has arrived, and if it may be repeated or was not written. The
    * retry goes to another upstream if one is in service, and to the same one only if that closed or reset a connection,
-   * even one that was still being made. It uses a new connection: an upstream that closes one kept connection may be
-   * closing the others as well. If the kept connection closed before the request was written, sending it is not counted
-   * as a retry. Returns false if the request is not sent again.
+   * even one that was still being made. If a kept connection closed before the request was written, sending it is not
+   * counted as a retry. Returns false if the request is not sent again.
    */
   #retry(
     failure: UpstreamFailure,
@@ -419,7 +414,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     if (this.#phase === 'waiting') this.#upstream?.pool.withdraw(this);
     if (this.#phase !== 'idle') {
       this.#parts.deadlines.unwatch(this);
-      this.#parts.disconnects.unwatch(this.#request.req.socket, this);
+      unwatchDisconnect(this.#request.req.socket, this);
       this.#request.body?.detach();
     }
     this.#phase = 'ended';

@@ -15,17 +15,16 @@ export interface BodyConsumer {
   onBodyFault(fault: BodyFault): void;
 }
 
-export interface RequestBodyLimits {
+interface RequestBodyOptions {
   /** A longer body is a fault. */
   readonly maxBytes: number;
   /** A client that sends no byte for this long is a fault. */
   readonly stallTimeoutMs: number;
+  readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
+  readonly clock: Clock;
 }
 
-/**
- * This much of a body is read before its request takes quota and a connection to the upstream, so that a slow small
- * upload occupies neither. A read that exceeds it is kept whole.
- */
+/** Read before the request takes quota and a connection: a slow small upload occupies neither. A read is kept whole. */
 const BUFFERED_BYTES = 16 * 1024;
 /** After the first minute, a client must have sent this many bytes for each second in which they were read. */
 const MIN_BYTES_PER_SECOND = 500;
@@ -55,9 +54,7 @@ export class RequestBody implements Timed {
   /** Undefined: it is chunked, both as received and as sent. */
   readonly length: number | undefined;
   readonly #req: IncomingMessage;
-  readonly #limits: RequestBodyLimits;
-  readonly #deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
-  readonly #clock: Clock;
+  readonly #options: RequestBodyOptions;
   /** What has arrived and was not passed on; undefined once {@link flow} was called. */
   #buffered: Buffer[] | undefined = [];
   #onBuffered: ((fault: BodyFault | undefined) => void) | undefined;
@@ -69,18 +66,10 @@ export class RequestBody implements Timed {
   #lastByteAtMs = 0;
   #pausedAtMs: number | undefined;
 
-  constructor(
-    req: RequestWithBody,
-    length: number | undefined,
-    limits: RequestBodyLimits,
-    deadlines: Pick<Deadlines, 'watch' | 'unwatch'>,
-    clock: Clock,
-  ) {
+  constructor(req: RequestWithBody, length: number | undefined, options: RequestBodyOptions) {
     this.#req = req;
     this.length = length;
-    this.#limits = limits;
-    this.#deadlines = deadlines;
-    this.#clock = clock;
+    this.#options = options;
     if (req[BODY] === 'malformed') this.fault = 'body_malformed';
     req[BODY] = this;
   }
@@ -96,7 +85,7 @@ export class RequestBody implements Timed {
     const { promise, resolve } = Promise.withResolvers<BodyFault | undefined>();
     this.#onBuffered = resolve;
     this.#bufferedByMs = deadlineMs;
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     this.#readingSinceMs = nowMs;
     this.#lastByteAtMs = nowMs;
     this.#watchProgress(nowMs);
@@ -124,14 +113,14 @@ export class RequestBody implements Timed {
   /** Stops reading: the consumer cannot take more at present. */
   pause(): void {
     if (this.#pausedAtMs !== undefined || this.isComplete) return;
-    this.#pausedAtMs = this.#clock.monotonicMs();
-    this.#deadlines.unwatch(this);
+    this.#pausedAtMs = this.#options.clock.monotonicMs();
+    this.#options.deadlines.unwatch(this);
     this.#req.pause();
   }
 
   resume(): void {
     if (this.#pausedAtMs === undefined || this.fault !== undefined) return;
-    const nowMs = this.#clock.monotonicMs();
+    const nowMs = this.#options.clock.monotonicMs();
     this.#readingSinceMs += nowMs - this.#pausedAtMs;
     this.#pausedAtMs = undefined;
     this.#lastByteAtMs = nowMs;
@@ -156,8 +145,8 @@ export class RequestBody implements Timed {
   }
 
   onDeadline(): void {
-    const nowMs = this.#clock.monotonicMs();
-    const isStalled = nowMs - this.#lastByteAtMs >= this.#limits.stallTimeoutMs;
+    const nowMs = this.#options.clock.monotonicMs();
+    const isStalled = nowMs - this.#lastByteAtMs >= this.#options.stallTimeoutMs;
     const readingMs = nowMs - this.#readingSinceMs;
     const isTooSlow = readingMs >= RATE_GRACE_MS && this.receivedBytes * 1000 < MIN_BYTES_PER_SECOND * readingMs;
     if (nowMs >= this.#bufferedByMs || isStalled || isTooSlow) this.fail('body_timeout');
@@ -165,15 +154,15 @@ export class RequestBody implements Timed {
   }
 
   #watchProgress(nowMs: number): void {
-    const stallsAtMs = this.#lastByteAtMs + this.#limits.stallTimeoutMs;
+    const stallsAtMs = this.#lastByteAtMs + this.#options.stallTimeoutMs;
     const rateCheckAtMs = Math.max(this.#readingSinceMs + RATE_GRACE_MS, nowMs + RATE_CHECK_MS);
     this.deadlineMs = Math.min(this.#bufferedByMs, stallsAtMs, rateCheckAtMs);
-    this.#deadlines.watch(this);
+    this.#options.deadlines.watch(this);
   }
 
   #settleBuffering(fault: BodyFault | undefined): void {
     const settle = this.#onBuffered;
-    if (settle !== undefined) this.bufferingMs = this.#clock.monotonicMs() - this.#readingSinceMs;
+    if (settle !== undefined) this.bufferingMs = this.#options.clock.monotonicMs() - this.#readingSinceMs;
     this.#onBuffered = undefined;
     this.#bufferedByMs = Infinity;
     settle?.(fault);
@@ -182,8 +171,8 @@ export class RequestBody implements Timed {
   readonly #onData = (bytes: Buffer): void => {
     if (this.fault !== undefined) return;
     this.receivedBytes += bytes.length;
-    this.#lastByteAtMs = this.#clock.monotonicMs();
-    if (this.receivedBytes > this.#limits.maxBytes) {
+    this.#lastByteAtMs = this.#options.clock.monotonicMs();
+    if (this.receivedBytes > this.#options.maxBytes) {
       this.fail('body_too_large');
       return;
     }
@@ -201,7 +190,7 @@ export class RequestBody implements Timed {
   readonly #onEnd = (): void => {
     if (this.isComplete || this.fault !== undefined) return;
     this.isComplete = true;
-    this.#deadlines.unwatch(this);
+    this.#options.deadlines.unwatch(this);
     if (this.#buffered === undefined) this.#consumer?.onBodyEnd();
     else this.#settleBuffering(undefined);
   };

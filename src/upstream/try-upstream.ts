@@ -1,5 +1,5 @@
 import { systemScheduler } from '../base/clock.ts';
-import { connectionFault, type HealthCheckConfig, sendHealthCheck } from './health/health-check.ts';
+import { connectionFault, type HealthCheckConfig, startHealthCheck } from './health/health-checks.ts';
 import { authorityOf, type ConnectOptions, createConnect } from './http1/connect.ts';
 
 const MAX_CONNECT_MS = 5_000;
@@ -18,18 +18,11 @@ interface TryUpstreamOptions {
 export function tryUpstream(url: URL, options: TryUpstreamOptions): Promise<string | undefined> {
   const { connectTimeoutMs, maxHeaderBytes, healthCheck, tls } = options;
   const connect = createConnect(url, Math.min(connectTimeoutMs, MAX_CONNECT_MS), { tls });
+  if (healthCheck) {
+    const common = { connect, authority: authorityOf(url), maxHeaderBytes, scheduler: systemScheduler };
+    return startHealthCheck({ ...healthCheck, ...common }).fault;
+  }
   return new Promise((resolve) => {
-    if (healthCheck) {
-      const check = {
-        ...healthCheck,
-        connect,
-        authority: authorityOf(url),
-        maxHeaderBytes,
-        scheduler: systemScheduler,
-      };
-      sendHealthCheck(check, resolve);
-      return;
-    }
     const socket = connect({
       onConnected() {
         socket.destroy();

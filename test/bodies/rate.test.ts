@@ -19,7 +19,7 @@ async function startBody() {
   };
   const req = new PassThrough();
   const limits = { maxBytes: 1_000_000, stallTimeoutMs: 30_000 };
-  const body = new RequestBody(req as unknown as IncomingMessage, 10_000_000, limits, deadlines, clock);
+  const body = new RequestBody(req as unknown as IncomingMessage, 10_000_000, { ...limits, deadlines, clock });
   const start = body.buffer(10_000);
   async function send(bytes: number): Promise<void> {
     req.write(Buffer.alloc(bytes));

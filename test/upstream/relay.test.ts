@@ -3,12 +3,17 @@ import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemScheduler } from '../../src/base/clock.ts';
-import type { DisconnectListener } from '../../src/upstream/client-disconnect.ts';
 import type { Timed } from '../../src/upstream/deadlines.ts';
 import type { ForwardOutcome } from '../../src/upstream/forward-request.ts';
 import { Relay } from '../../src/upstream/relay.ts';
 import { type RetryResult, Upstreams } from '../../src/upstream/upstreams.ts';
 import { holdConnections } from './support/held-connections.ts';
+
+/** The requests that a socket notifies when it closes: a private property. */
+function notifiedBy(socket: Socket): readonly unknown[] {
+  const property = Object.getOwnPropertySymbols(socket).find(({ description }) => description === 'listeners');
+  return property === undefined ? [] : Reflect.get(socket, property);
+}
 
 /** A relay whose connection is still being made: moments that real connections pass too fast to be met. */
 function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
@@ -31,7 +36,6 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
     clock,
     scheduler: systemScheduler,
   });
-  const disconnects = new Set<DisconnectListener>();
   const deadlines = new Set<Timed>();
   const { promise: outcome, resolve: onOutcome, reject: onBug } = Promise.withResolvers<ForwardOutcome>();
   outcome.catch(() => {});
@@ -55,10 +59,6 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
     {
       upstreams,
       deadlines: { watch: (timed) => void deadlines.add(timed), unwatch: (timed) => void deadlines.delete(timed) },
-      disconnects: {
-        watch: (_socket, watcher) => void disconnects.add(watcher),
-        unwatch: (_socket, watcher) => void disconnects.delete(watcher),
-      },
       passedLines: (lines) => lines,
       responseTimeoutMs: 1_000_000,
       totalTimeoutMs: 2_000_000,
@@ -75,10 +75,8 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
     retries,
     started,
     connection,
-    watchers: () => disconnects.size + deadlines.size,
-    leave() {
-      for (const watcher of disconnects) watcher.onClientGone();
-    },
+    watchers: () => notifiedBy(req.socket).length + deadlines.size,
+    leave: () => req.socket.emit('close'),
     setTime(ms: number) {
       nowMs = ms;
     },

@@ -6,7 +6,7 @@ import { Socket } from 'node:net';
 import { getHeapSpaceStatistics } from 'node:v8';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { ClientDisconnects } from '../../src/upstream/client-disconnect.ts';
+import { unwatchDisconnect, watchDisconnect } from '../../src/upstream/client-disconnect.ts';
 import { Deadlines } from '../../src/upstream/deadlines.ts';
 import { RequestQueue } from '../../src/upstream/http1/request-queue.ts';
 import { TestRequest } from './support/test-request.ts';
@@ -65,11 +65,10 @@ test('deadlines keep no request that has ended', () => {
 });
 
 test('client connections keep no request that has ended', () => {
-  const callers = new ClientDisconnects();
   const socket = new Socket();
   const promoted = promotedBytes(
-    (exchange) => callers.watch(socket, exchange),
-    (exchange) => callers.unwatch(socket, exchange),
+    (exchange) => watchDisconnect(socket, exchange),
+    (exchange) => unwatchDisconnect(socket, exchange),
   );
   expect(promoted).toBeLessThan(MOST_PROMOTED_BYTES);
 });

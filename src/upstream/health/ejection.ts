@@ -7,10 +7,9 @@
  *   connections in a row failed while others are open. The upstream may still be of use, so it is ejected only while
  *   the other upstreams can do without it.
  *
- * After a delay, the gateway probes the upstream by opening a connection, which costs no client anything. If that
- * succeeds, the upstream is back in service, on probation. A failure before its first success then ejects it again.
- * During probation, each ejection for the same reason lasts twice as long as the last one, up to a maximum. Five
- * successful responses in a row end the probation.
+ * After a delay, the gateway probes the upstream by opening a connection. If that succeeds, the upstream is back in
+ * service, on probation: a failure before its first success ejects it again, and each ejection for the same reason lasts
+ * twice as long as the last one, up to a maximum. Five successful responses in a row end the probation.
  */
 import type { Scheduled, Scheduler } from '../../base/clock.ts';
 

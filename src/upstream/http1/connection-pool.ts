@@ -1,9 +1,7 @@
 /**
- * The main file of the HTTP/1.1 client. What the rest of src/upstream uses of this folder:
- * - `createConnect` opens connections to one upstream, `Addresses` looks up its name.
- * - `ConnectionPool` gives each `ConnectionRequest` an `UpstreamConnection`, which sends one request (`requestHead`) at a
- *   time and reports its response to a `ResponseHandler`.
- * - Failures are a `ConnectionError`, an `InvalidResponseError` or an error of Node.js.
+ * The main file of the HTTP/1.1 client. `ConnectionPool` gives each `ConnectionRequest` an `UpstreamConnection`, which
+ * sends one request at a time and reports its response to a `ResponseHandler`. Failures are a `ConnectionError`, an
+ * `InvalidResponseError` or an error of Node.js.
  */
 import type { Clock } from '../../base/clock.ts';
 import { type Connect, ConnectionError } from './connect.ts';
@@ -22,10 +20,7 @@ interface ConnectionPoolOptions extends CustomerSharesOptions {
 
 /** How long a free connection is reused if the upstream names no timeout: servers close theirs after 5 s or more. */
 const DEFAULT_KEEP_MS = 4_000;
-/**
- * Reuse stops this long before the upstream's timeout, or after half of a shorter timeout, so that no request is sent
- * just as the connection is closed.
- */
+/** Reuse stops this long before the upstream's timeout, or after half of a shorter one: it may be closing by then. */
 const KEEP_MARGIN_MS = 2_000;
 const MAX_KEEP_MS = 600_000;
 /** The same as {@link DEFAULT_KEEP_MS} for requests that must not be sent twice. */
@@ -107,9 +102,8 @@ export class ConnectionPool {
   }
 
   /**
-   * Finds a connection for `request`: at once, or when one is opened or becomes free. `mustBeNew`: the connection must
-   * not have carried a request, because the upstream closed a kept one and may be closing the others. If the pool is
-   * full, a free connection is closed to make room.
+   * Finds a connection for `request`: at once, or when one is opened or becomes free. `mustBeNew`: it must not have carried
+   * a request, because the upstream closed a kept one and may be closing the others. A free one makes room for it.
    */
   take(request: ConnectionRequest, mustBeNew = false): void {
     if (this.#isClosed) {
@@ -231,7 +225,7 @@ export class ConnectionPool {
           const at = unused.indexOf(connection);
           if (at >= 0) unused.splice(at, 1);
         }
-        if (connection.hasContentFollowed) {
+        if (connection.response.hasContentFollowed) {
           this.#sendsUnannounced = true;
           for (const heldBack of [...this.#heldBack]) heldBack.reset();
         }
@@ -257,10 +251,11 @@ export class ConnectionPool {
 
   #freed(connection: PooledConnection): void {
     this.#release(connection);
-    const keepMs = this.#keepFor(connection, connection.keepAliveSeconds);
+    const { keepAliveSeconds, mayContentFollow } = connection.response;
+    const keepMs = this.#keepFor(connection, keepAliveSeconds);
     if (keepMs === 0 || connection.isRetired || this.#isShortOfNew) connection.destroy();
-    else if (connection.mayContentFollow && this.#sendsUnannounced) connection.reset();
-    else if (connection.mayContentFollow) this.#holdBack(connection);
+    else if (mayContentFollow && this.#sendsUnannounced) connection.reset();
+    else if (mayContentFollow) this.#holdBack(connection);
     else this.#offer(connection, this.#waiting.shift());
   }
 
@@ -268,25 +263,27 @@ export class ConnectionPool {
   #holdBack(connection: PooledConnection): void {
     connection.heldBackUntilMs = this.#options.clock.monotonicMs() + HOLD_BACK_MS;
     this.#heldBack.push(connection);
-    this.#holdBackTimer ??= setTimeout(this.#heldBackLongEnough, HOLD_BACK_MS);
+    this.#holdBackTimer ??= this.#offerHeldBackIn(HOLD_BACK_MS);
     this.#connectIfNeeded();
   }
 
   /** Waits until the sockets were read: after a busy turn, bytes that arrived in time may not be read yet. */
-  readonly #heldBackLongEnough = (): void => {
-    setImmediate(ConnectionPool.#offerHeldBack, this, this.#options.clock.monotonicMs());
-  };
+  #offerHeldBackIn(delayMs: number): NodeJS.Timeout {
+    return setTimeout(() => {
+      const nowMs = this.#options.clock.monotonicMs();
+      setImmediate(() => this.#offerHeldBack(nowMs));
+    }, delayMs);
+  }
 
-  static #offerHeldBack(pool: ConnectionPool, nowMs: number): void {
-    pool.#holdBackTimer = undefined;
-    const heldBack = pool.#heldBack;
-    for (let first = heldBack[0]; first !== undefined; first = heldBack[0]) {
+  #offerHeldBack(nowMs: number): void {
+    this.#holdBackTimer = undefined;
+    for (let first = this.#heldBack[0]; first !== undefined; first = this.#heldBack[0]) {
       if (first.heldBackUntilMs > nowMs) {
-        pool.#holdBackTimer ??= setTimeout(pool.#heldBackLongEnough, first.heldBackUntilMs - nowMs);
+        this.#holdBackTimer ??= this.#offerHeldBackIn(first.heldBackUntilMs - nowMs);
         return;
       }
-      heldBack.shift();
-      pool.#offer(first, pool.#waiting.shift());
+      this.#heldBack.shift();
+      this.#offer(first, this.#waiting.shift());
     }
   }
 

@@ -87,8 +87,7 @@ export class CustomerShares {
 
   /**
    * Removes customers without requests, if there are more than `kept` customers in all. Call it periodically: a Map with
-   * an insertion and a deletion per request is costly for the garbage collector (see `Deadlines`). So is a share that is
-   * created for one request and lives until the next sweep.
+   * an insertion and a deletion per request is costly for the garbage collector (see `Deadlines`), as is a new share for each.
    */
   sweep(kept: number): void {
     if (this.#shares.size <= kept) return;

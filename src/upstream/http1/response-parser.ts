@@ -18,30 +18,14 @@ export interface ResponseSink {
    * header. `ended`: there is no body.
    */
   onHead(status: number, reason: string, lines: string, contentLength: string | undefined, ended: boolean): void;
-  /**
-   * Called with body bytes: `bytes` from `start` to before `end`, valid only during the call. Called once for all
-   * chunks that arrive in one read.
-   */
+  /** Called with body bytes, valid only during the call: once for all chunks that arrive in one read. */
   onContent(bytes: Buffer, start: number, end: number, ended: boolean): void;
 }
 
-/**
- * - `idle`: no response is expected
- * - `head`: before or inside a head
- * - `length`: body of known length
- * - `close`: body until the connection closes
- * - `chunk-…`, `trailer…`: inside a chunked body (RFC 9112 §7.1)
- */
-type State =
-  | 'idle'
-  | 'head'
-  | 'length'
-  | 'close'
-  | 'chunk-size'
-  | 'chunk-extensions'
-  | 'chunk-data'
-  | 'chunk-end'
-  | 'trailer';
+/** Inside a chunked body (RFC 9112 §7.1). */
+type ChunkState = 'chunk-size' | 'chunk-extensions' | 'chunk-data' | 'chunk-end' | 'trailer';
+/** `length`: body of known length. `close`: body until the connection closes. */
+type State = 'idle' | 'head' | 'length' | 'close' | ChunkState;
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const FIELD = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*`;
@@ -103,25 +87,18 @@ export class ResponseParser {
   /** Whether the connection can carry another exchange after the response that has just ended (RFC 9112 §9.3). */
   mayPersist = true;
   /**
-   * Whether a HEAD got a response without `Content-Length: 0`, or a 204 or 304 announced a body, which they must not have
-   * (RFC 9112 §6.3). The connection may not persist: if the upstream sends that body late, it would be taken for the next
-   * response.
+   * Whether a HEAD got a response without `Content-Length: 0`, or a 204 or 304 announced a body (RFC 9112 §6.3). The
+   * connection may not persist: a body that the upstream sends late would be taken for the next response.
    */
   isContentWithheld = false;
-  /**
-   * Whether the response is a 204 or 304 whose head says nothing about a body. Some upstreams send one all the same, so
-   * the connection must stay silent for a while before it carries another exchange.
-   */
+  /** Whether the response is a 204 or 304 whose head announces no body. Some upstreams send one all the same. */
   mayContentFollow = false;
   /** Whether bytes arrived after such a response. */
   hasContentFollowed = false;
   /** Seconds that the upstream keeps the connection open; undefined if it names none. */
   keepAliveSeconds: number | undefined;
 
-  /**
-   * `maxHeaderBytes`: limit for a status line with its headers, for all interim responses before it, and for a trailer
-   * section.
-   */
+  /** `maxHeaderBytes`: limit for a status line with its headers, for the interim responses, and for a trailer section. */
   constructor(maxHeaderBytes: number) {
     this.#maxHeaderBytes = maxHeaderBytes;
   }
@@ -208,8 +185,8 @@ export class ResponseParser {
   }
 
   /**
-   * Moves the data of a chunk next to that of the chunks before it. Otherwise thousands of one-byte chunks would be as
-   * many writes to the client. If it does not read, each write costs a hundred times its length.
+   * Moves the data of a chunk next to that of the chunks before it. Thousands of one-byte chunks would otherwise be as many
+   * writes, each of which costs a hundred times its length if the client does not read.
    */
   #gather(bytes: Buffer, start: number, end: number): void {
     if (this.#gatheredTo === this.#gatheredFrom) {

@@ -36,10 +36,7 @@ export function requestHead(method: string, path: string, host: string, lines: s
   return `${method} ${path} HTTP/1.1${hostLine(host)}${lines}\r\n\r\n`;
 }
 
-/**
- * Handles the response to one request on a connection. Ends with either the end of the response or one `onError`,
- * unless {@link UpstreamConnection.destroy} ends it first.
- */
+/** Handles the response to one request, up to its end or `onError`; to neither after {@link UpstreamConnection.destroy}. */
 export interface ResponseHandler extends ResponseSink {
   /**
    * Called before the request is written. Returns false, after closing the connection, if it must not be sent any more.
@@ -64,10 +61,7 @@ interface ConnectionOwner {
   onOpen(): void;
   /** The connection can carry another exchange. Called at the end of the turn of the event loop. */
   onFree(): void;
-  /**
-   * Called once, when the connection is closed or could not be opened; before `onError` of an exchange in progress.
-   * `error`: undefined if the gateway closed the connection.
-   */
+  /** Closed, or could not be opened. Called once, before `onError`. `error`: undefined if the gateway closed it. */
   onGone(error: Error | undefined): void;
 }
 
@@ -75,13 +69,10 @@ interface ConnectionOwner {
  * A persistent connection to the upstream, with at most one exchange at a time. Nothing is pipelined, so a byte that
  * arrives between exchanges is unsolicited and closes the connection.
  *
- * A request is written at the end of the turn of the event loop. Its response could not be read earlier, and everything
- * that the exchanges of a turn write is sent together. The upstream is then woken up once for all of it; a wake-up
- * costs as much as the rest of the write.
- *
- * After a response, the connection is not used until the end of the turn. Its next request is then written one turn
- * later, after the socket was polled. So the gateway notices if the upstream closes the connection right after its
- * response.
+ * A request is written at the end of the turn of the event loop, together with all others: the upstream is woken up once
+ * for all of them (docs/decisions/0007-writes-wait-for-the-end-of-the-turn.md). After a response, the connection is free
+ * at the end of the turn. Its next request is then written one turn later, after the socket was polled, so the gateway
+ * notices if the upstream closes the connection right after its response.
  */
 export class UpstreamConnection implements TurnEndListener {
   readonly #socket: Socket;
@@ -124,8 +115,8 @@ export class UpstreamConnection implements TurnEndListener {
   }
 
   /**
-   * Delays the destruction of the socket by a failed write until the socket was read. The upstream may have responded
-   * early, for example with 413, and then closed the connection, which makes the next part of the body fail.
+   * Delays the destruction of the socket by a failed write until the socket was read: the upstream may have responded
+   * early, for example with 413, and then closed the connection.
    */
   #readBeforeWriteError(): void {
     const socket = this.#socket;
@@ -147,19 +138,9 @@ export class UpstreamConnection implements TurnEndListener {
     return unacceptedBytes(this.#socket);
   }
 
-  /** Keep-alive timeout of the last response, in seconds; undefined if it named none. */
-  get keepAliveSeconds(): number | undefined {
-    return this.#parser.keepAliveSeconds;
-  }
-
-  /** See {@link ResponseParser.mayContentFollow}. */
-  get mayContentFollow(): boolean {
-    return this.#parser.mayContentFollow;
-  }
-
-  /** See {@link ResponseParser.hasContentFollowed}. */
-  get hasContentFollowed(): boolean {
-    return this.#parser.hasContentFollowed;
+  /** What the last response tells about the connection. */
+  get response(): Pick<ResponseParser, 'keepAliveSeconds' | 'mayContentFollow' | 'hasContentFollowed'> {
+    return this.#parser;
   }
 
   /**
@@ -226,10 +207,7 @@ export class UpstreamConnection implements TurnEndListener {
     socket.once('drain', () => this.#handler?.onDrained?.());
   }
 
-  /**
-   * Takes the first `length` of `bytes`, which may be overwritten during the call and after it. Bytes that arrive
-   * before the request is written are not its response, and fail the exchange.
-   */
+  /** Takes the first `length` of `bytes`. Those that arrive before the request is written are not its response. */
   #receive(bytes: Buffer, length: number): void {
     const handler = this.#handler;
     if (handler === undefined) {
