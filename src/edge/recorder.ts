@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import type { AccessLog, AccessRecord } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { BrowserUseOutcome, Metrics, ResponseSource } from '../observability/metrics.ts';
+import type { BrowserUseOutcome, Metrics } from '../observability/metrics.ts';
 import type { RecentRefusals } from '../observability/recent-refusals.ts';
 import { PROBLEMS, type ProblemCode } from '../problems/table.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
@@ -36,7 +36,6 @@ interface RecorderParts {
 
 interface Finish {
   readonly status: number;
-  readonly source: ResponseSource;
   readonly problem?: ProblemCode;
   readonly outcome?: ForwardOutcome | undefined;
   /** The client got the response headers, but not the complete body. */
@@ -49,7 +48,7 @@ export type Recorder = ReturnType<typeof createRecorder>;
 export function createRecorder({ metrics, accessLog, refusals, history, logger, clock }: RecorderParts) {
   let inFlight = 0;
 
-  function finish(context: RequestContext, { status, source, problem, outcome, isAborted }: Finish): void {
+  function finish(context: RequestContext, { status, problem, outcome, isAborted }: Finish): void {
     // An unexpected error can follow after the end of the request was recorded.
     if (context.isRecorded) return;
     context.isRecorded = true;
@@ -67,7 +66,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       route,
       status,
       problem,
-      source,
+      source: problem === undefined && outcome?.status !== undefined ? 'upstream' : 'gateway',
       customer: context.customer,
       plan,
       keyId: context.keyId,
@@ -194,7 +193,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
 
     /** Records a successful response of the gateway itself. */
     responded(context: RequestContext): void {
-      finish(context, { status: 200, source: 'gateway' });
+      finish(context, { status: 200 });
     },
 
     /** Records a problem document sent as response; `outcome` is set if forwarding failed. */
@@ -203,7 +202,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       if (customer !== undefined) refusals.note(customer, code, keyId);
       if (outcome === undefined || PROBLEMS[code].status < 500) history?.refused(customer, context.plan, code);
       else history?.upstreamFailed(context.plan);
-      finish(context, { status: PROBLEMS[code].status, source: 'gateway', problem: code, outcome });
+      finish(context, { status: PROBLEMS[code].status, problem: code, outcome });
       if (outcome) explainFailure(context, outcome);
     },
 
@@ -213,7 +212,6 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       if (outcome.kind === 'failed' || (status !== undefined && status >= 500)) history?.upstreamFailed(context.plan);
       finish(context, {
         status: status ?? CLIENT_CLOSED_REQUEST,
-        source: status === undefined ? 'gateway' : 'upstream',
         outcome,
         isAborted: outcome.kind !== 'completed' && status !== undefined,
       });
@@ -244,7 +242,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       if (customer !== undefined) refusals.note(customer, code, keyId);
       const isAborted = res.headersSent;
       const status = isAborted ? res.statusCode : PROBLEMS[code].status;
-      finish(context, { status, source: 'gateway', problem: code, isAborted });
+      finish(context, { status, problem: code, isAborted });
     },
   };
 }

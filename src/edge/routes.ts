@@ -45,10 +45,7 @@ type RouteMatch =
   | { readonly found: true; readonly route: Route; readonly path: string }
   | { readonly found: false; readonly detail: string };
 
-export interface RouteTable {
-  /** Finds the route of `path`, which must be valid (see path.ts) and have no query. */
-  match(path: string): RouteMatch;
-}
+export type RouteTable = ReturnType<typeof createRouteTable>;
 
 const MAX_ID_BYTES = 512;
 const VERSIONED_PREFIX = /^(.*\/)(v\d+)(?=\/|$)/;
@@ -120,10 +117,7 @@ function withoutTrailingSlashes(path: string): string {
   return path.slice(0, end);
 }
 
-export function createRouteTable(
-  definitions: readonly RouteDefinition[],
-  aliases: ReadonlyMap<string, string>,
-): RouteTable {
+export function createRouteTable(definitions: readonly RouteDefinition[], aliases: ReadonlyMap<string, string>) {
   const literals = new Map<string, Route>();
   /** Routes with parameters, by the literal segments before their first parameter. */
   const prefixes = new Map<string, Branch>();
@@ -180,7 +174,8 @@ export function createRouteTable(
   }
 
   return {
-    match(path) {
+    /** Finds the route of `path`, which must be valid (see path.ts) and have no query. */
+    match(path: string): RouteMatch {
       const canonicalPath = canonical(path);
       // Chosen without the trailing slash: it must not lead past a route to a catch-all that allows more.
       const hasSlash = canonicalPath.endsWith('/');

@@ -33,15 +33,11 @@ interface Assertion {
 
 export class Assertions {
   readonly #options: AssertionsOptions;
-  readonly #refreshMs: number;
-  readonly #latestMs: number;
   readonly #assertions: LruMap<string, Assertion>;
   readonly #signings = new Map<string, Promise<string>>();
 
   constructor(options: AssertionsOptions) {
     this.#options = options;
-    this.#refreshMs = options.ttlSeconds * 1000 * REFRESH_FROM;
-    this.#latestMs = options.ttlSeconds * 1000 * LATEST_USE;
     this.#assertions = new LruMap(options.entries);
   }
 
@@ -54,10 +50,11 @@ export class Assertions {
     const id = `${keyId} ${plan} ${customer}`;
     const current = this.#assertions.get(id);
     if (current === undefined) return this.#sign(id, customer, plan, keyId);
-    const ageMs = this.#options.clock.nowMs() - current.signedAtMs;
-    if (ageMs >= 0 && ageMs < this.#refreshMs) return current.jwt;
+    const { clock, ttlSeconds } = this.#options;
+    const age = (clock.nowMs() - current.signedAtMs) / (1000 * ttlSeconds);
+    if (age >= 0 && age < REFRESH_FROM) return current.jwt;
     const signing = this.#sign(id, customer, plan, keyId);
-    if (ageMs < 0 || ageMs >= this.#latestMs) return signing;
+    if (age < 0 || age >= LATEST_USE) return signing;
     // A failure is reported to the requests that wait for the new JWT.
     signing.catch(() => {});
     return current.jwt;

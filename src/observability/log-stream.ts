@@ -47,7 +47,8 @@ export function openLogStream(
         return;
       }
       if (droppedLines > reportedDrops) {
-        append(droppedLinesNotice(droppedLines - reportedDrops));
+        const members = { level: 'warn', time: new Date().toISOString(), dropped_lines: droppedLines - reportedDrops };
+        append(`${JSON.stringify({ ...members, msg: 'log lines were dropped: their reader was too slow' })}\n`);
         reportedDrops = droppedLines;
       }
       append(line);
@@ -64,11 +65,6 @@ export function openLogStream(
       usable = false;
     },
   };
-}
-
-function droppedLinesNotice(lines: number): string {
-  const time = new Date().toISOString();
-  return `${JSON.stringify({ level: 'warn', time, dropped_lines: lines, msg: 'log lines were dropped: their reader was too slow' })}\n`;
 }
 
 /** Resolves when the stream has written everything, has failed, or at the deadline. */

@@ -7,7 +7,6 @@ import { lookupAddresses } from './http1/addresses.ts';
 import { type ConnectOptions, createConnect } from './http1/connect.ts';
 import { Relay, type RelayParts } from './relay.ts';
 import { createResponseFilter } from './response-headers.ts';
-import type { UpstreamStatus } from './upstream.ts';
 import { Upstreams, type UpstreamsOptions } from './upstreams.ts';
 
 export interface ForwarderOptions extends Omit<UpstreamsOptions, 'connectTo' | 'lookup' | 'scheduler'> {
@@ -26,24 +25,14 @@ export interface ForwarderOptions extends Omit<UpstreamsOptions, 'connectTo' | '
   readonly scheduler?: UpstreamsOptions['scheduler'];
 }
 
-export interface Forwarder {
-  /**
-   * Sends a request to an upstream and streams the response to the client. Calls `onOutcome` or `onBug` once at the end,
-   * which can be before this returns. Clears `req.url`.
-   */
-  forward<Request extends ForwardRequest>(request: Request, handlers: ForwardHandlers<Request>): void;
-  /** Returns the status of each upstream, in the order of the URLs. */
-  status(): UpstreamStatus[];
-  /** Resolves when all requests have ended and the connections are closed. Later requests fail. */
-  close(): Promise<void>;
-}
+export type Forwarder = ReturnType<typeof createForwarder>;
 
 /** Property of a request that holds its relay: the middleware passes on only the request and the response. */
 const RELAY = Symbol('relay');
 type RelayedRequest = IncomingMessage & { [RELAY]?: Relay };
 const STARTED = Promise.resolve();
 
-export function createForwarder(options: ForwarderOptions): Forwarder {
+export function createForwarder(options: ForwarderOptions) {
   const { responseTimeoutMs, totalTimeoutMs, ownHeaderNames, clock } = options;
   const upstreams = new Upstreams({
     ...options,
@@ -79,7 +68,11 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   });
 
   return {
-    forward(request, handlers) {
+    /**
+     * Sends a request to an upstream and streams the response to the client. Calls `onOutcome` or `onBug` once at the end,
+     * which can be before this returns. Clears `req.url`.
+     */
+    forward<Request extends ForwardRequest>(request: Request, handlers: ForwardHandlers<Request>): void {
       const { res } = request;
       const req: RelayedRequest = request.req;
       const relay = new Relay(request, handlers, parts);
@@ -89,7 +82,9 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
       const abort = (error: unknown) => relay.abort(error ?? new Error('the proxy middleware declined a request'));
       middleware(req, res, abort).catch(abort);
     },
+    /** Resolves when all requests have ended and the connections are closed. Later requests fail. */
     close: () => upstreams.close(),
+    /** Returns the status of each upstream, in the order of the URLs. */
     status: () => upstreams.status(),
   };
 }
