@@ -5,7 +5,7 @@
  * In each window, the first refusals of a sender with the same code are logged in full. The others are counted, and
  * summed up in one line when the window ends. Senders are customers, or the address blocks of clients that no key
  * identified. The lines of all senders together are limited, too. Above that limit, refusals of senders that are new in
- * this window are summed up by code alone, so it also bounds memory.
+ * this window are summed up by code alone, without an entry of their own: so the limit also bounds memory.
  */
 import { addressBlock } from '../base/address-block.ts';
 

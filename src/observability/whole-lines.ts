@@ -8,9 +8,7 @@ import { Writable } from 'node:stream';
 /** PIPE_BUF on Linux; elsewhere at least 512. Files do not need this. */
 const PIECE_BYTES = 4096;
 
-/**
- * Returns a stream for text that ends in a newline. An error of `target` destroys it; nothing is written afterwards.
- */
+/** Returns a stream for text that ends in a newline. An error of `target` destroys it; nothing is written afterwards. */
 export function wholeLines(target: Writable): Writable {
   const stream = new Writable({
     highWaterMark: target.writableHighWaterMark,

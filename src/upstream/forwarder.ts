@@ -9,12 +9,10 @@ import { Relay, type RelayParts } from './relay.ts';
 import { createResponseFilter } from './response-headers.ts';
 import { Upstreams, type UpstreamsOptions } from './upstreams.ts';
 
-export interface ForwarderOptions extends Omit<UpstreamsOptions, 'connectTo' | 'lookup' | 'scheduler'> {
+export interface ForwarderOptions
+  extends Omit<UpstreamsOptions, 'connectTo' | 'lookup' | 'scheduler'>,
+    Pick<RelayParts, 'responseTimeoutMs' | 'totalTimeoutMs'> {
   readonly connectTimeoutMs: number;
-  /** From the last byte of the request to the head of the response. */
-  readonly responseTimeoutMs: number;
-  /** From the last byte of the request to the last byte of the response that the client has taken. */
-  readonly totalTimeoutMs: number;
   /** Response header names, in lower case, that only the gateway sets; the upstream's are dropped. */
   readonly ownHeaderNames: ReadonlySet<string>;
   /** See {@link createConnect}. */

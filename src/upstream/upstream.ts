@@ -1,13 +1,12 @@
 import { isIP, type LookupFunction } from 'node:net';
-import type { Clock, Scheduler } from '../base/clock.ts';
+import type { Scheduler } from '../base/clock.ts';
 import { hostOf } from '../base/host-name.ts';
 import type { Balanced } from './balancer.ts';
 import { Ejection, type EjectionReason } from './health/ejection.ts';
 import { type HealthCheckConfig, HealthChecks } from './health/health-checks.ts';
 import { Addresses, type Lookup } from './http1/addresses.ts';
 import { authorityOf, type Connect, isUnix } from './http1/connect.ts';
-import { ConnectionPool } from './http1/connection-pool.ts';
-import type { CustomerSharesOptions } from './http1/customer-shares.ts';
+import { ConnectionPool, type ConnectionPoolOptions } from './http1/connection-pool.ts';
 
 /** State of an upstream, for operators. */
 export interface UpstreamStatus {
@@ -24,15 +23,12 @@ export interface UpstreamStatus {
 }
 
 /** What all upstreams have in common. The limits apply to each of them. */
-export interface CommonUpstreamOptions extends CustomerSharesOptions {
+export interface CommonUpstreamOptions extends Omit<ConnectionPoolOptions, 'connect' | 'onConnect'> {
   /** Returns a function that opens connections to `url`. `lookup`: omitted if the host is an IP address. */
   connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
-  /** Limit for the head of a response, and for its trailer section. */
-  readonly maxHeaderBytes: number;
   /** Omitted: only requests and connections determine the upstream's health. */
   readonly healthCheck?: HealthCheckConfig | undefined;
   readonly lookup: Lookup;
-  readonly clock: Clock;
   readonly scheduler: Scheduler;
 }
 

@@ -9,7 +9,7 @@ import { CustomerShares, type CustomerSharesOptions } from './customer-shares.ts
 import { type ConnectionRequest, RequestQueue, type Share } from './request-queue.ts';
 import { UpstreamConnection } from './upstream-connection.ts';
 
-interface ConnectionPoolOptions extends CustomerSharesOptions {
+export interface ConnectionPoolOptions extends CustomerSharesOptions {
   readonly connect: Connect;
   /** Limit for the head of a response, and for its trailer section. */
   readonly maxHeaderBytes: number;

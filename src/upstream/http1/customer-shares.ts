@@ -11,8 +11,7 @@ export interface CustomerSharesOptions {
 
 /**
  * Divides the connections to one upstream among customers, so that no customer can take all of them, for example with
- * clients that do not read their responses. A request holds a claim while it waits for a connection and while it uses
- * one.
+ * clients that do not read their responses. A request holds a claim while it waits for a connection and uses it.
  *
  * A customer below its share gets a claim at once, and so does any customer while fewer than half of the connections
  * are claimed. Otherwise the request waits for a claim, and customers get claims in turn. Above
