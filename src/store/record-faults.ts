@@ -9,8 +9,6 @@ import { MAX_RESTRICTIONS, parseAllowedAddresses, parseScopes } from './key-rest
 import {
   type CustomerFields,
   ENDED,
-  type EnforcedCustomerFields,
-  type EnforcedKeyFields,
   isCustomerId,
   isKeyId,
   isSuspended,
@@ -121,7 +119,7 @@ export function missingCustomer(id: string): RecordFault {
 }
 
 /** Returns the faults that affect requests with this key. Empty when all fields are unset: then there is no record. */
-export function enforcedKeyFaults(fields: EnforcedKeyFields): readonly RecordFault[] {
+export function enforcedKeyFaults(fields: KeyFields): readonly RecordFault[] {
   const exists = Object.values(fields).some(Boolean);
   return exists ? faultsForRequests(fields) : [];
 }
@@ -137,7 +135,7 @@ export function keyFaults(fields: KeyFields): readonly RecordFault[] {
 }
 
 /** Like {@link enforcedKeyFaults}, for a customer. Does not check whether the plan is configured. */
-export function enforcedCustomerFaults(fields: EnforcedCustomerFields): readonly RecordFault[] {
+export function enforcedCustomerFaults(fields: CustomerFields): readonly RecordFault[] {
   const exists = Object.values(fields).some(Boolean);
   return exists ? customerFaultsForRequests(fields) : [];
 }
@@ -163,7 +161,7 @@ export function customerFaults(id: string, fields: CustomerFields): readonly Rec
   return faults;
 }
 
-function customerFaultsForRequests(fields: EnforcedCustomerFields): readonly RecordFault[] {
+function customerFaultsForRequests(fields: CustomerFields): readonly RecordFault[] {
   const remedy = `${TIME_FORM}, or delete the field`;
   return [
     ...(fields.plan ? [] : [recordFault('no_plan')]),
@@ -172,7 +170,7 @@ function customerFaultsForRequests(fields: EnforcedCustomerFields): readonly Rec
   ];
 }
 
-function faultsForRequests(fields: EnforcedKeyFields): readonly RecordFault[] {
+function faultsForRequests(fields: KeyFields): readonly RecordFault[] {
   const { id, customer, expires_at, scopes, allowed_addresses: addresses } = fields;
   const faults: RecordFault[] = [];
   if (!id) faults.push(recordFault('no_id'));

@@ -87,55 +87,50 @@ export function isKeyId(text: string): boolean {
 /** The members of a record, each with its field. */
 type FieldNames<Member extends string = string> = Readonly<Record<Member, string>>;
 
-/** Like {@link ENFORCED_CUSTOMER}. */
-const ENFORCED_KEY = {
+/** The members of a key that are texts. */
+const KEY = {
   id: 'id',
   customer: 'customer',
-  expiresAt: 'expires_at',
-  revokedAt: 'revoked_at',
-  replacedBy: 'replaced_by',
-} as const satisfies FieldNames<Exclude<keyof EnforcedKey, keyof KeyRestrictions>>;
-const KEY = {
-  ...ENFORCED_KEY,
   name: 'name',
   prefix: 'prefix',
   createdAt: 'created_at',
+  expiresAt: 'expires_at',
+  revokedAt: 'revoked_at',
+  replacedBy: 'replaced_by',
 } as const satisfies FieldNames<Exclude<keyof KeyRecord, keyof KeyRestrictions>>;
-const RESTRICTION_FIELDS = ['scopes', 'allowed_addresses'] as const;
+/** The members of a customer that are texts. */
+const CUSTOMER = {
+  plan: 'plan',
+  name: 'name',
+  createdAt: 'created_at',
+  usageResetAt: 'usage_reset_at',
+  notifyUrl: 'notify_url',
+} as const satisfies FieldNames;
 
-/** Without the members that are not texts. */
-const ENFORCED_CUSTOMER = { plan: 'plan', createdAt: 'created_at', usageResetAt: 'usage_reset_at' } as const;
-const CUSTOMER = { ...ENFORCED_CUSTOMER, name: 'name', notifyUrl: 'notify_url' } as const;
-
+export const KEY_FIELDS = [...Object.values(KEY), 'scopes', 'allowed_addresses'] as const;
 /** The fields of {@link EnforcedKey}. */
-export const ENFORCED_KEY_FIELDS = [...Object.values(ENFORCED_KEY), ...RESTRICTION_FIELDS];
-export const KEY_FIELDS = [...Object.values(KEY), ...RESTRICTION_FIELDS];
+export const ENFORCED_KEY_FIELDS = KEY_FIELDS.filter((field) => !['name', 'prefix', 'created_at'].includes(field));
+export const CUSTOMER_FIELDS = [
+  ...Object.values(CUSTOMER),
+  'requests_per_hour',
+  'temporary_requests_per_hour',
+  'temporary_until',
+  'suspended',
+  'suspended_until',
+] as const;
 /** The fields of {@link EnforcedCustomer}. */
-export const ENFORCED_CUSTOMER_FIELDS = [
-  ...Object.values(ENFORCED_CUSTOMER),
-  'requests_per_hour' as const,
-  'temporary_requests_per_hour' as const,
-  'temporary_until' as const,
-  'suspended' as const,
-  'suspended_until' as const,
-];
-export const CUSTOMER_FIELDS = [...ENFORCED_CUSTOMER_FIELDS, CUSTOMER.name, CUSTOMER.notifyUrl];
+export const ENFORCED_CUSTOMER_FIELDS = CUSTOMER_FIELDS.filter((field) => !['name', 'notify_url'].includes(field));
 
 export type Fields<Name extends string> = { readonly [name in Name]?: string | null };
 export type KeyFields = Fields<(typeof KEY_FIELDS)[number]>;
 export type CustomerFields = Fields<(typeof CUSTOMER_FIELDS)[number]>;
-export type EnforcedKeyFields = Fields<(typeof ENFORCED_KEY_FIELDS)[number]>;
-export type EnforcedCustomerFields = Fields<(typeof ENFORCED_CUSTOMER_FIELDS)[number]>;
 
-/** Returns the record, or undefined when a required field is unset: then the key does not exist. */
+/**
+ * Returns the record, or undefined when a required field is unset: then the key does not exist. From the fields of an
+ * {@link EnforcedKey}, it returns one.
+ */
 export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
-  const enforced = enforcedKeyFrom(fields);
-  return enforced && { ...textsFrom(KEY, fields), ...enforced };
-}
-
-/** Like {@link keyRecordFrom}, without the fields that do not affect requests. */
-export function enforcedKeyFrom(fields: EnforcedKeyFields): EnforcedKey | undefined {
-  const { id, customer, ...rest } = textsFrom(ENFORCED_KEY, fields);
+  const { id, customer, ...rest } = textsFrom(KEY, fields);
   if (id === undefined || customer === undefined) return undefined;
   const { scopes, allowed_addresses: addresses } = fields;
   return {
@@ -147,15 +142,9 @@ export function enforcedKeyFrom(fields: EnforcedKeyFields): EnforcedKey | undefi
   };
 }
 
-/** Returns the record, or undefined when the plan is unset: then the customer does not exist. */
+/** Like {@link keyRecordFrom}, for a customer, of which only the plan is required. */
 export function customerRecordFrom(id: string, fields: CustomerFields): CustomerRecord | undefined {
-  const enforced = enforcedCustomerFrom(id, fields);
-  return enforced && { ...textsFrom(CUSTOMER, fields), ...enforced };
-}
-
-/** Like {@link customerRecordFrom}, without the fields that do not affect requests. */
-export function enforcedCustomerFrom(id: string, fields: EnforcedCustomerFields): EnforcedCustomer | undefined {
-  const { plan, ...rest } = textsFrom(ENFORCED_CUSTOMER, fields);
+  const { plan, ...rest } = textsFrom(CUSTOMER, fields);
   if (plan === undefined) return undefined;
   const limit = fields.requests_per_hour;
   const temporaryLimit = temporaryLimitFrom(fields);
@@ -173,9 +162,7 @@ export function enforcedCustomerFrom(id: string, fields: EnforcedCustomerFields)
 }
 
 /** Returns undefined if neither field is set. */
-export function temporaryLimitFrom(
-  fields: Pick<EnforcedCustomerFields, 'temporary_requests_per_hour' | 'temporary_until'>,
-): TemporaryLimit | undefined {
+export function temporaryLimitFrom(fields: CustomerFields): TemporaryLimit | undefined {
   const { temporary_requests_per_hour: number, temporary_until: until } = fields;
   if (!number && !until) return undefined;
   const [requestsPerHour, untilMs] = [parseLimit(number ?? ''), parseTimestamp(until ?? '')];

@@ -5,7 +5,7 @@ import { BurstLimiter } from '../../src/quota/burst.ts';
 import { ConcurrencyLimiter } from '../../src/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
 import type { LeasedQuota } from '../../src/quota/leased-quota.ts';
-import { type CustomerFields, customerFields, enforcedCustomerFrom } from '../../src/store/record-fields.ts';
+import { type CustomerFields, customerFields, customerRecordFrom } from '../../src/store/record-fields.ts';
 
 const START_MS = Date.parse('2026-03-01T12:00:00Z');
 
@@ -87,7 +87,7 @@ describe('at each moment, between changes of records, reloads and jumps of the c
         if ('override' in step) override = step.override ?? null;
         if ('starter' in step && step.starter) starter = step.starter;
         quota.applyLimits(policy());
-        const customer = enforcedCustomerFrom('acme', record);
+        const customer = customerRecordFrom('acme', record);
         if (customer === undefined) throw new Error('the record has a plan');
         const wanted = expected(record, override, starter, nowMs);
         expect(quota.isSuspended(customer)).toBe(wanted.isSuspended);
@@ -114,7 +114,7 @@ it('what is written of a limit and a suspension for a time is read back the same
     suspended: true,
     suspendedUntilMs: START_MS + 1,
   };
-  expect(enforcedCustomerFrom('acme', customerFields(record))).toEqual(record);
+  expect(customerRecordFrom('acme', customerFields(record))).toEqual(record);
   expect(customerFields({ temporaryLimit: null, suspendedUntilMs: null })).toEqual({
     temporary_requests_per_hour: null,
     temporary_until: null,

@@ -7,7 +7,7 @@ import {
   parseAllowedAddresses,
   parseScopes,
 } from '../../src/store/key-restrictions.ts';
-import { enforcedKeyFrom, keyFields } from '../../src/store/record-fields.ts';
+import { keyFields, keyRecordFrom } from '../../src/store/record-fields.ts';
 
 const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
 
@@ -78,10 +78,10 @@ describe('the field allowed_addresses', () => {
 it('what is written of a key is read back the same, and only an unset field means no restriction', () => {
   const lists = { scopes: ['read', 'write'], allowedAddresses: ['10.0.0.0/8', '2001:db8::1'] };
   const key = { id: 'k', customer: 'acme', ...lists };
-  expect(enforcedKeyFrom(keyFields(key))).toEqual(key);
+  expect(keyRecordFrom(keyFields(key))).toEqual(key);
   const bare = { id: 'k', customer: 'acme' };
-  expect(enforcedKeyFrom({ ...bare, scopes: '', allowed_addresses: null })).toEqual(bare);
-  expect(enforcedKeyFrom({ ...bare, scopes: ' ', allowed_addresses: '-' })).toEqual({
+  expect(keyRecordFrom({ ...bare, scopes: '', allowed_addresses: null })).toEqual(bare);
+  expect(keyRecordFrom({ ...bare, scopes: ' ', allowed_addresses: '-' })).toEqual({
     ...bare,
     scopes: [],
     allowedAddresses: [],

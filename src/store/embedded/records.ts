@@ -10,8 +10,6 @@ import {
   type CustomerRecord,
   customerFields,
   customerRecordFrom,
-  enforcedCustomerFrom,
-  enforcedKeyFrom,
   KEY_FIELDS,
   type KeyFields,
   keyFields,
@@ -103,14 +101,16 @@ export function embeddedRecords(
 
     findKey: (sha256) =>
       run('read_key', () => {
-        const row = sql.get<KeyRow>`SELECT * FROM api_key WHERE sha256 = ${sha256}`;
-        return row && enforcedKeyFrom(row);
+        const row: KeyFields = sql.get<KeyRow>`SELECT * FROM api_key WHERE sha256 = ${sha256}` ?? {};
+        const { name: _name, prefix: _prefix, created_at: _createdAt, ...enforced } = row;
+        return keyRecordFrom(enforced);
       }),
 
     findCustomer: (id) =>
       run('read_customer', () => {
-        const row = customerRow(id);
-        return row && enforcedCustomerFrom(id, row);
+        const row: CustomerFields = customerRow(id) ?? {};
+        const { name: _name, notify_url: _notifyUrl, ...enforced } = row;
+        return customerRecordFrom(id, enforced);
       }),
 
     findCustomerRecord: (id) => run('read_customer', () => customerFrom(customerRow(id))),

@@ -10,7 +10,7 @@ import {
   recordFault,
   wrongType,
 } from '../../record-faults.ts';
-import { type EnforcedCustomerFields, type EnforcedKeyFields, isCustomerId, isKeyId } from '../../record-fields.ts';
+import { type CustomerFields, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
 import type { RecordDamage, StoreObserver } from '../../store.ts';
 import type { RedisClient } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
@@ -35,7 +35,7 @@ export class DamagedRecords {
   }
 
   /** Must be called with the fields that were read of a key's record. Reports their faults. */
-  checkKey(sha256: string, fields: EnforcedKeyFields): void {
+  checkKey(sha256: string, fields: KeyFields): void {
     const faults = enforcedKeyFaults(fields);
     if (faults.length === 0) return;
     const { id, customer } = fields;
@@ -48,7 +48,7 @@ export class DamagedRecords {
   }
 
   /** Must be called with the fields that were read of a customer's record. Reports their faults. */
-  checkCustomer(id: string, fields: EnforcedCustomerFields): void {
+  checkCustomer(id: string, fields: CustomerFields): void {
     const faults = enforcedCustomerFaults(fields);
     if (faults.length === 0) return;
     const record = this.#options.names.customerRecord(id);

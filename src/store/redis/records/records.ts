@@ -5,28 +5,27 @@
  */
 
 import type { Invalidations } from '../../invalidations.ts';
-import { recordChanges } from '../../record-changes.ts';
+import { type DecideChange, recordChanges } from '../../record-changes.ts';
 import {
   CUSTOMER_FIELDS,
+  type CustomerFields,
   customerFields,
   customerRecordFrom,
   ENFORCED_CUSTOMER_FIELDS,
   ENFORCED_KEY_FIELDS,
-  enforcedCustomerFrom,
-  enforcedKeyFrom,
   type Fields,
   KEY_FIELDS,
+  type KeyFields,
   type KeyRecord,
   keyFields,
   keyRecordFrom,
 } from '../../record-fields.ts';
-import { DamagedRecordError, type RecordStore, type StoreOp } from '../../store.ts';
+import { DamagedRecordError, type RecordStore, type StoreOp, StoreUnavailableError } from '../../store.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { isWrongTypeError, named, textFrom } from '../connection/client.ts';
 import type { DataLossDetection, Mark } from '../installation/data-loss-detection.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
-import { checkedUpdates } from './checked-update.ts';
 import { CustomerDirectory } from './customer-directory.ts';
 import type { DamagedRecords } from './damaged-records.ts';
 import { redisDeletion } from './deletion.ts';
@@ -34,6 +33,9 @@ import { inspectRecords } from './inspection.ts';
 import { KeyIndex } from './key-index.ts';
 import { redisRecordLists } from './record-lists.ts';
 import { reindexKeys } from './reindex.ts';
+
+/** An attempt to update a record fails when another program changes it between the read and the write. */
+const MAX_UPDATE_ATTEMPTS = 20;
 
 interface RedisRecordsOptions {
   /** For reads that requests wait for. Reads only fields that are expected to be short. */
@@ -60,7 +62,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const createRecord = redis.defineScript(new URL('./create-record.lua', import.meta.url), 1);
   const resetUsage = redis.defineScript(new URL('../window/reset-usage.lua', import.meta.url), 2);
   const registerKey = redis.defineScript(new URL('./register-key.lua', import.meta.url), 2);
-  const updateRecord = checkedUpdates(redis);
+  const writeIfUnchanged = redis.defineScript(new URL('./update-record.lua', import.meta.url), 1);
   const index = new KeyIndex(background, names);
   const deletion = redisDeletion(index, forgetUsage);
   const lists = redisRecordLists(index, dataLoss);
@@ -144,18 +146,37 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     return reply === 1 ? 'created' : 'exists';
   };
 
+  /**
+   * Changes a record only if the `checked` fields have not changed since the decision; otherwise reads it and decides
+   * again. Resolves to the resulting record, undefined when there is none, or to the error of `decide`.
+   */
+  const update = async <Name extends string, R>(
+    name: string,
+    checked: readonly Name[],
+    returned: readonly Name[],
+    recordFrom: (fields: Fields<Name>) => R | undefined,
+    decide: DecideChange<R, Fields<string>>,
+  ): Promise<R | Error | undefined> => {
+    for (let attempt = 0; attempt < MAX_UPDATE_ATTEMPTS; attempt += 1) {
+      const fields = named(checked, await redis.hmget(name, ...checked));
+      const current = recordFrom(fields);
+      if (current === undefined) return undefined;
+      const changes = decide(current);
+      if (changes instanceof Error) return changes;
+      const values = await writeIfUnchanged(name, ...counted(fields), ...counted(changes), ...returned);
+      if (values !== null) return recordFrom(named(returned, values));
+    }
+    throw new StoreUnavailableError(
+      `the record changed during each of ${MAX_UPDATE_ATTEMPTS} attempts to update it: try again`,
+    );
+  };
+
   const changes = recordChanges(
     async (op, id, decide) => {
       const updated = await runProven(op, async () => {
         const name = names.customerRecord(id);
-        const record = await updateRecord(name, {
-          checked: ENFORCED_CUSTOMER_FIELDS,
-          currentFrom: (fields) => enforcedCustomerFrom(id, fields),
-          decide,
-          returned: CUSTOMER_FIELDS,
-          recordFrom: (fields) => customerRecordFrom(id, fields),
-        });
-        return [name, record];
+        const recordFrom = (fields: CustomerFields) => customerRecordFrom(id, fields);
+        return [name, await update(name, ENFORCED_CUSTOMER_FIELDS, CUSTOMER_FIELDS, recordFrom, decide)];
       });
       directory.changed(id);
       return updated;
@@ -165,14 +186,8 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
         const sha256 = await redis.get(names.keyId(keyId));
         if (sha256 === null) return [names.keyId(keyId), undefined];
         const name = names.keyRecord(sha256);
-        const record = await updateRecord(name, {
-          checked: ENFORCED_KEY_FIELDS,
-          currentFrom: (fields) => (fields.id === keyId ? enforcedKeyFrom(fields) : undefined),
-          decide,
-          returned: KEY_FIELDS,
-          recordFrom: keyRecordFrom,
-        });
-        return [name, record];
+        const recordFrom = (fields: KeyFields) => (fields.id === keyId ? keyRecordFrom(fields) : undefined);
+        return [name, await update(name, ENFORCED_KEY_FIELDS, KEY_FIELDS, recordFrom, decide)];
       }),
   );
 
@@ -184,14 +199,14 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     findKey: (sha256) =>
       find(connection, 'read_key', names.keyRecord(sha256), ENFORCED_KEY_FIELDS, (fields) => {
         damaged.checkKey(sha256, fields);
-        return enforcedKeyFrom(fields);
+        return keyRecordFrom(fields);
       }),
 
     async findCustomer(id) {
       const name = names.customerRecord(id);
       const record = await find(connection, 'read_customer', name, ENFORCED_CUSTOMER_FIELDS, (fields) => {
         damaged.checkCustomer(id, fields);
-        return enforcedCustomerFrom(id, fields);
+        return customerRecordFrom(id, fields);
       });
       if (record === undefined) void damaged.checkUnbraced(connection.client, id);
       return record;
@@ -279,4 +294,10 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
 
     inspect: () => inspectRecords(index),
   };
+}
+
+/** Returns fields as update-record.lua wants them: their number, then each with its value. An empty value means unset. */
+function counted(fields: Fields<string>): (string | number)[] {
+  const entries = Object.entries(fields).map(([field, value]) => [field, value ?? '']);
+  return [entries.length, ...entries.flat()];
 }
