@@ -5,18 +5,12 @@ import { isValidKey } from '../keys/key-state.ts';
 import { withConfiguredStore } from '../process/configured-store.ts';
 import { effectiveLimit, type LimitPolicy, planOf } from '../quota/effective-limit.ts';
 import {
-  customerFaults,
   type FaultCode,
-  type InspectedCustomer,
-  type InspectedKey,
   type InspectedRecord,
-  isFault,
-  keyFaults,
   missingCustomer,
   type RecordFault,
   recordFault,
 } from '../store/record-faults.ts';
-import { customerRecordFrom, keyRecordFrom } from '../store/record-fields.ts';
 import type { ReindexReport } from '../store/store.ts';
 import { EXIT } from './exit-status.ts';
 import { type JsonOption, print } from './output.ts';
@@ -93,7 +87,7 @@ function describeCounts(counts: Readonly<Partial<Record<FaultCode, number>>>): s
 
 function findingsOf(inspected: InspectedRecord, policy: LimitPolicy, tally: Tally): Finding[] {
   const { kind, record } = inspected;
-  const faults = kind === 'key' ? faultsOfKey(inspected) : faultsOfCustomer(inspected, policy);
+  const faults = [...inspected.faults, ...faultsInUse(inspected, policy)];
   if (kind === 'key') tally.keys += 1;
   else tally.customers += 1;
   if (faults.length > 0) tally.faulty += 1;
@@ -101,26 +95,17 @@ function findingsOf(inspected: InspectedRecord, policy: LimitPolicy, tally: Tall
   return faults.map((fault) => ({ record, fault }));
 }
 
-function faultsOfKey({ found, faults, customerExists }: InspectedKey): readonly RecordFault[] {
-  if (isFault(found)) return [found, ...faults];
-  const record = keyRecordFrom(found);
+/** Returns the faults that depend on the time and the configuration. */
+function faultsInUse({ key, customerExists, customer }: InspectedRecord, policy: LimitPolicy): readonly RecordFault[] {
   // A key that is no longer valid does no harm without its customer.
-  const lacksCustomer = record && customerExists === false && isValidKey(record, Date.now());
-  return [...keyFaults(found), ...faults, ...(lacksCustomer ? [missingCustomer(record.customer)] : [])];
-}
-
-function faultsOfCustomer({ found }: InspectedCustomer, policy: LimitPolicy): readonly RecordFault[] {
-  if (isFault(found)) return [found];
-  const { id, fields } = found;
-  const faults = customerFaults(id, fields);
-  const customer = customerRecordFrom(id, fields);
-  if (customer === undefined) return faults;
+  if (key && customerExists === false && isValidKey(key, Date.now())) return [missingCustomer(key.customer)];
+  if (customer === undefined) return [];
   // A temporary limit must cover another one: without it, requests get 403 from its end on.
   const { temporaryLimit: _, ...lasting } = customer;
   const limit = effectiveLimit(lasting, policy, systemClock);
-  if (limit.found) return faults;
+  if (limit.found) return [];
   const code = planOf(customer.plan, policy) === undefined ? 'unknown_plan' : 'no_limit';
-  return [...faults, recordFault(code, limit.reason)];
+  return [recordFault(code, limit.reason)];
 }
 
 /** The output format of findings, with the text before, between and after them. */

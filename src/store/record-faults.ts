@@ -8,11 +8,13 @@ import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
 import { MAX_RESTRICTIONS, parseAllowedAddresses, parseScopes } from './key-restrictions.ts';
 import {
   type CustomerFields,
+  type CustomerRecord,
   ENDED,
   isCustomerId,
   isKeyId,
   isSuspended,
   type KeyFields,
+  type KeyRecord,
   temporaryLimitFrom,
 } from './record-fields.ts';
 
@@ -71,31 +73,17 @@ export interface RecordFault {
 }
 
 /** A record as read from the store. */
-export type InspectedRecord = InspectedKey | InspectedCustomer;
-
-export interface InspectedKey {
-  readonly kind: 'key';
+export interface InspectedRecord {
+  readonly kind: 'key' | 'customer';
   /** Identifies the record for operators. Contains neither the API key nor its whole hash. */
   readonly record: string;
-  readonly found: KeyFields | RecordFault;
-  /** Faults other than malformed fields: faults of the index entries, or a field that contains the API key. */
+  /** Faults of its fields, its type, its name and its index entries. */
   readonly faults: readonly RecordFault[];
-  /**
-   * Whether the key's customer has a record. Undefined if not looked up, because the record's name, id or customer is
-   * invalid.
-   */
+  /** The key or the customer, if it can be read. */
+  readonly key?: KeyRecord | undefined;
+  readonly customer?: CustomerRecord | undefined;
+  /** Whether the key's customer has a record. Undefined if not looked up, because the key cannot be valid. */
   readonly customerExists?: boolean | undefined;
-}
-
-export interface InspectedCustomer {
-  readonly kind: 'customer';
-  readonly record: string;
-  readonly found: { readonly id: string; readonly fields: CustomerFields } | RecordFault;
-}
-
-/** Returns whether `found` is a fault in place of a record's fields. */
-export function isFault(found: object): found is RecordFault {
-  return 'code' in found && 'text' in found;
 }
 
 const SHOWN_VALUE_LENGTH = 40;

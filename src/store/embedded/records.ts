@@ -3,7 +3,7 @@ import type { StatementSync } from 'node:sqlite';
 import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
 import { type DecideChange, recordChanges } from '../record-changes.ts';
-import type { InspectedCustomer, InspectedKey } from '../record-faults.ts';
+import { customerFaults, type InspectedRecord, keyFaults } from '../record-faults.ts';
 import {
   CUSTOMER_FIELDS,
   type CustomerFields,
@@ -209,14 +209,21 @@ export function embeddedRecords(
 
     async *inspect() {
       for await (const rows of pages((after) => run('inspect', () => keysAfter(after, PAGE)))) {
-        yield rows.map((row): InspectedKey => {
+        yield rows.map((row): InspectedRecord => {
           const customerExists = customerRow(row.customer ?? '') !== undefined;
-          return { kind: 'key', record: `api_key ${row.id}`, found: row, faults: [], customerExists };
+          return {
+            kind: 'key',
+            record: `api_key ${row.id}`,
+            faults: keyFaults(row),
+            key: keyFrom(row),
+            customerExists,
+          };
         });
       }
       for await (const rows of pages((after) => run('inspect', () => customersAfter(after, PAGE)))) {
-        yield rows.map((row): InspectedCustomer => {
-          return { kind: 'customer', record: `customer ${row.id}`, found: { id: row.id, fields: row } };
+        yield rows.map((row): InspectedRecord => {
+          const faults = customerFaults(row.id, row);
+          return { kind: 'customer', record: `customer ${row.id}`, faults, customer: customerFrom(row) };
         });
       }
     },

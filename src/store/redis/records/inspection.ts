@@ -4,22 +4,35 @@
  */
 import { hash } from 'node:crypto';
 import {
-  type InspectedCustomer,
-  type InspectedKey,
+  customerFaults,
   type InspectedRecord,
+  keyFaults,
   type RecordFault,
   recordFault,
   wrongType,
 } from '../../record-faults.ts';
-import { CUSTOMER_FIELDS, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
+import {
+  CUSTOMER_FIELDS,
+  customerRecordFrom,
+  isCustomerId,
+  isKeyId,
+  KEY_FIELDS,
+  keyRecordFrom,
+} from '../../record-fields.ts';
+import type { StoreOp } from '../../store.ts';
 import { sendEach } from '../connection/channel.ts';
 import { isSha256, type RedisKeyNames } from '../protocol/key-names.ts';
-import type { KeyIndex, StoredKey } from './key-index.ts';
+import type { KeyIndex } from './key-index.ts';
 import { scanHashes } from './name-scan.ts';
 
 const OP = 'inspect';
 /** Bounds the memory for key ids to some ten megabytes. */
 const MAX_OWNERS = 100_000;
+
+/** A key record as stored, whether or not it is in the indexes. */
+export interface StoredKey extends InspectedRecord {
+  readonly sha256: string;
+}
 
 /** A key that can be looked up in the indexes. */
 interface IndexableKey {
@@ -32,43 +45,49 @@ export async function* inspectRecords(index: KeyIndex): AsyncGenerator<readonly 
   const { connection, names } = index;
   /** Hashes of the keys without an index entry by id, by key id. */
   const owners = new Map<string, string>();
-  for await (const keys of index.everyKey(OP)) yield await inspectKeys(index, owners, keys);
+  for await (const keys of everyKey(index, OP)) {
+    const indexable = keys.flatMap(({ sha256, key }) =>
+      key && isKeyId(key.id) && isCustomerId(key.customer) ? [{ sha256, ...key }] : [],
+    );
+    const indexFaults = await indexFaultsOf(index, owners, indexable);
+    const customers = await existingCustomers(index, new Set(indexable.map(({ customer }) => customer)));
+    yield keys.map(
+      (each): InspectedRecord => ({
+        ...each,
+        faults: [...each.faults, ...(indexFaults.get(each.sha256) ?? [])],
+        customerExists: customers.get(each.key?.customer ?? ''),
+      }),
+    );
+  }
   for await (const found of scanHashes(connection, OP, names.customerRecordNames.pattern, CUSTOMER_FIELDS)) {
-    yield found.map(({ name, fields }): InspectedCustomer => {
+    yield found.map(({ name, fields }): InspectedRecord => {
+      const inspected = { kind: 'customer', record: name } as const;
       const id = names.customerRecords.parse(name);
-      const kind = 'customer';
-      if (id === undefined) return { kind, record: name, found: unbraced(names, name) };
-      return { kind, record: name, found: fields ? { id, fields } : wrongType(kind) };
+      if (id === undefined) return { ...inspected, faults: [unbraced(names, name)] };
+      if (fields === undefined) return { ...inspected, faults: [wrongType('customer')] };
+      return { ...inspected, faults: customerFaults(id, fields), customer: customerRecordFrom(id, fields) };
     });
   }
 }
 
-async function inspectKeys(
-  index: KeyIndex,
-  owners: Map<string, string>,
-  keys: readonly StoredKey[],
-): Promise<readonly InspectedKey[]> {
-  const indexable = keys.flatMap(({ sha256, fields }): IndexableKey[] => {
-    const { id, customer } = fields ?? {};
-    const isIndexable = isSha256(sha256) && id && customer && isKeyId(id) && isCustomerId(customer);
-    return isIndexable ? [{ sha256, id, customer }] : [];
-  });
-  const indexFaults = await indexFaultsOf(index, owners, indexable);
-  const customers = await existingCustomers(index, new Set(indexable.map(({ customer }) => customer)));
-  return keys.map(
-    ({ sha256, fields }): InspectedKey => ({
-      kind: 'key',
-      record: index.names.shownKeyRecord(sha256),
-      found: isSha256(sha256) ? (fields ?? wrongType('key')) : recordFault('bad_name'),
-      faults: [
-        ...(indexFaults.get(sha256) ?? []),
-        ...(fields ? fieldsWithKey(sha256, fields).map((field) => recordFault('holds_key', field)) : []),
-      ],
-      customerExists: customers.get(fields?.customer ?? ''),
-    }),
-  );
+/** Yields all key records in batches, with the faults that they show themselves; some may appear twice. */
+export async function* everyKey({ connection, names }: KeyIndex, op: StoreOp): AsyncGenerator<readonly StoredKey[]> {
+  for await (const found of scanHashes(connection, op, names.keyRecords.pattern, KEY_FIELDS)) {
+    yield found.map(({ name, fields }): StoredKey => {
+      const sha256 = names.keyRecords.parse(name) ?? '';
+      const inspected = { kind: 'key', record: names.shownKeyRecord(sha256), sha256 } as const;
+      if (!isSha256(sha256)) return { ...inspected, faults: [recordFault('bad_name')] };
+      if (fields === undefined) return { ...inspected, faults: [wrongType('key')] };
+      const copies = (['id', 'name', 'prefix'] as const).filter(
+        (field) => hash('sha256', fields[field] ?? '') === sha256,
+      );
+      const faults = [...keyFaults(fields), ...copies.map((field) => recordFault('holds_key', field))];
+      return { ...inspected, faults, key: keyRecordFrom(fields) };
+    });
+  }
 }
 
+/** Resolves to the fault of each key that is not in the indexes, by the key's hash. */
 async function indexFaultsOf(
   index: KeyIndex,
   owners: Map<string, string>,
@@ -114,9 +133,4 @@ async function existingCustomers(
 function unbraced(names: RedisKeyNames, name: string): RecordFault {
   const id = names.customerRecordNames.parse(name) ?? '';
   return recordFault('unbraced_name', names.customerRecord(isCustomerId(id) ? id : '<customer>'));
-}
-
-/** Returns the fields for people that contain the API key itself: their SHA-256 is the record's. */
-function fieldsWithKey(sha256: string, fields: KeyFields): readonly string[] {
-  return (['id', 'name', 'prefix'] as const).filter((field) => hash('sha256', fields[field] ?? '') === sha256);
 }

@@ -7,12 +7,12 @@
  * first. So code that deletes such an entry reads the record again afterwards, and restores the entry if the record now
  * exists. createKey in turn writes its entries again after the record. Whichever runs later sees the other's write.
  */
-import { KEY_FIELDS, type KeyFields, type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
+import { type RecordFault, recordFault } from '../../record-faults.ts';
+import { KEY_FIELDS, type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
 import type { StoreOp } from '../../store.ts';
 import { type RedisChannel, readHashes, sendEach } from '../connection/channel.ts';
 import { pipelined, type RunScript, scanSteps } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
-import { scanHashes } from './name-scan.ts';
 
 /** Ids of a customer's set that are read, and perhaps deleted, in one step. */
 const SET_SCAN_COUNT = 200;
@@ -25,14 +25,6 @@ export interface IndexedKey {
   readonly record?: KeyRecord;
 }
 
-/** A key record as stored, whether or not it is in the indexes. */
-export interface StoredKey {
-  readonly name: string;
-  readonly sha256: string;
-  /** Undefined when the Redis key is not a hash. */
-  readonly fields: KeyFields | undefined;
-}
-
 /** Must be built before the first command is sent on the connection, because it defines a command. */
 export class KeyIndex {
   readonly connection: RedisChannel;
@@ -43,16 +35,6 @@ export class KeyIndex {
     this.connection = connection;
     this.names = names;
     this.#changeEntry = connection.client.defineScript(new URL('./change-entry.lua', import.meta.url), 1);
-  }
-
-  /** Yields all key records in batches; some may appear twice. */
-  async *everyKey(op: StoreOp): AsyncGenerator<readonly StoredKey[]> {
-    for await (const found of scanHashes(this.connection, op, this.names.keyRecords.pattern, KEY_FIELDS)) {
-      yield found.flatMap((key) => {
-        const sha256 = this.names.keyRecords.parse(key.name);
-        return sha256 === undefined ? [] : [{ ...key, sha256 }];
-      });
-    }
   }
 
   /** Reads the records with these hashes, in their order; undefined where there is no valid key record. */
@@ -73,10 +55,10 @@ export class KeyIndex {
   }
 
   /**
-   * Points the entry of an id to this key, unless another key with a record has the id: then resolves to the hash of that
-   * key, undefined if the entry cannot be read. Call it within `run` of the connection.
+   * Points the entry of an id to this key. Resolves to a fault if another key with a record has the id, or the entry
+   * cannot be read. Call it within `run` of the connection.
    */
-  async claimId(op: StoreOp, id: string, sha256: string): Promise<'added' | 'present' | { owner: string | undefined }> {
+  async claimId(op: StoreOp, id: string, sha256: string): Promise<'added' | 'present' | RecordFault> {
     const name = this.names.keyId(id);
     const [added, present] = await pipelined(this.connection.client, [
       ['setnx', name, sha256],
@@ -86,9 +68,10 @@ export class KeyIndex {
     if (present === sha256) return 'present';
     const [{ sha256: owner, record } = {}] = await this.read(op, [id]);
     if (owner === sha256) return 'present';
-    if (owner === undefined || record !== undefined) return { owner };
+    if (owner === undefined) return recordFault('damaged_index');
+    if (record !== undefined) return recordFault('duplicate_id', this.names.shownKeyRecord(owner));
     // Another program deleted the record of the key that had this id.
-    return (await this.redirect(op, id, owner, sha256)) ? 'added' : { owner: undefined };
+    return (await this.redirect(op, id, owner, sha256)) ? 'added' : recordFault('damaged_index');
   }
 
   /**

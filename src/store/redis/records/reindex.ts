@@ -2,13 +2,12 @@
  * Repairs the indexes of keys. First adds the missing entries of every record, then deletes entries without a matching
  * record, last uses of deleted keys, and indexes of former versions. Each step is short, so that Redis serves gateways in between.
  */
-import { type FaultCode, keyFaults, type RecordFault, recordFault, wrongType } from '../../record-faults.ts';
-import { keyRecordFrom } from '../../record-fields.ts';
+import { type FaultCode, type RecordFault, recordFault } from '../../record-faults.ts';
 import type { ReindexReport } from '../../store.ts';
 import { inPieces, sendAll } from '../connection/channel.ts';
 import { type Command, scanSteps } from '../connection/client.ts';
-import { isSha256 } from '../protocol/key-names.ts';
-import type { KeyIndex, StoredKey } from './key-index.ts';
+import { everyKey, type StoredKey } from './inspection.ts';
+import type { KeyIndex } from './key-index.ts';
 import { scanAll } from './name-scan.ts';
 
 const OP = 'reindex';
@@ -26,33 +25,25 @@ export async function reindexKeys(index: KeyIndex): Promise<ReindexReport> {
   const send = (commands: readonly Command[]) => sendAll(connection, OP, commands);
 
   /** Resolves to the reason why a key cannot be indexed. */
-  const addEntries = async ({ sha256, fields }: StoredKey): Promise<RecordFault | undefined> => {
-    if (!isSha256(sha256)) return recordFault('bad_name');
-    if (fields === undefined) return wrongType('key');
-    const record = keyRecordFrom(fields);
-    if (record === undefined) return keyFaults(fields)[0];
-    const claim = await connection.run(OP, () => index.claimId(OP, record.id, sha256));
-    if (typeof claim === 'object') {
-      const { owner } = claim;
-      return owner === undefined
-        ? recordFault('damaged_index')
-        : recordFault('duplicate_id', names.shownKeyRecord(owner));
-    }
+  const addEntries = async ({ sha256, key, faults }: StoredKey): Promise<RecordFault | undefined> => {
+    if (key === undefined) return faults[0];
+    const claim = await connection.run(OP, () => index.claimId(OP, key.id, sha256));
+    if (typeof claim === 'object') return claim;
     if (claim === 'added') entriesAdded += 1;
-    const [added] = await send([['sadd', names.customerKeys(record.customer), record.id]]);
+    const [added] = await send([['sadd', names.customerKeys(key.customer), key.id]]);
     if (added === undefined) return recordFault('damaged_index');
     if (added === 1) entriesAdded += 1;
     keys += 1;
     return undefined;
   };
 
-  for await (const stored of index.everyKey(OP)) {
+  for await (const stored of everyKey(index, OP)) {
     const faults = await inPieces(stored, (piece) => Promise.all(piece.map(addEntries)));
-    for (const [i, { sha256 }] of stored.entries()) {
+    for (const [i, { record }] of stored.entries()) {
       const fault = faults[i];
       if (fault === undefined) continue;
       passedOver[fault.code] = (passedOver[fault.code] ?? 0) + 1;
-      if (examples.length < MAX_EXAMPLES) examples.push({ record: names.shownKeyRecord(sha256), fault });
+      if (examples.length < MAX_EXAMPLES) examples.push({ record, fault });
     }
   }
   for await (const found of scanAll(connection, OP, names.keyIds.pattern)) {
