@@ -17,17 +17,13 @@ import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
 import type { Store, StoreObserver, StoreOp } from '../store.ts';
-import { type HostAndPort, parseStoreUrl } from '../store-address.ts';
+import { parseStoreUrl } from '../store-address.ts';
 import type { UsageRetention } from '../usage-history.ts';
 import { redisAudit } from './audit.ts';
 import { RedisCluster, type Role } from './cluster/cluster.ts';
-import type { RedisChannel } from './connection/channel.ts';
+import type { ClientOptions } from './connection/client.ts';
 import { RedisConnection, type RedisConnectionOptions } from './connection/connection.ts';
-import {
-  InvalidationPush,
-  type InvalidationPushOptions,
-  type PushedInvalidations,
-} from './connection/invalidation-push.ts';
+import { InvalidationPush, type InvalidationPushOptions } from './connection/invalidation-push.ts';
 import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
 import { DataLossDetection } from './installation/data-loss-detection.ts';
@@ -219,34 +215,17 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   return store;
 }
 
-/** The connections of a store, to one server or to many. */
-interface Connections {
-  readonly records: RedisChannel;
-  readonly windows: RedisChannel;
-  readonly background: RedisChannel;
-  readonly push: PushedInvalidations;
-  /** Connects. Resolves after the first attempt, whether it succeeded or failed. */
-  open(): Promise<unknown>;
-  /** Reconnects to the current master. */
-  reconnect(reason: string): void;
-  close(): Promise<unknown>;
-}
-
 type ConnectionEvents = Required<Pick<RedisConnectionOptions, 'onChange' | 'onReadOnly'>> &
   Pick<InvalidationPushOptions, 'onPush' | 'onFailure'>;
 
-function createConnections(options: RedisStoreOptions, names: RedisKeyNames, events: ConnectionEvents): Connections {
+/** Returns the connections of a store, to one server or to each master of a cluster. */
+function createConnections(options: RedisStoreOptions, names: RedisKeyNames, events: ConnectionEvents) {
   const address = parseStoreUrl(options.url);
   // The message omits the URL, which may contain a password.
   if (address.kind === 'invalid' || address.kind === 'sqlite') throw new Error('store.url does not name a Redis');
   const { timeoutMs, heartbeatMs, clock, observer } = options;
   const { onChange, onReadOnly, onPush, onFailure } = events;
-  const common = {
-    clock,
-    observer,
-    ...(heartbeatMs !== undefined && { heartbeatMs }),
-    onChange,
-  };
+  const checks = { clock, ...(heartbeatMs !== undefined && { heartbeatMs }) };
   const withDeadline = { commandTimeoutMs: timeoutMs, socketTimeoutMs: RECORDS_SOCKET_TIMEOUTS * timeoutMs };
   const backgroundTimeoutMs = BACKGROUND_TIMEOUTS * timeoutMs;
   const timeouts = {
@@ -256,35 +235,34 @@ function createConnections(options: RedisStoreOptions, names: RedisKeyNames, eve
     background: { commandTimeoutMs: backgroundTimeoutMs, socketTimeoutMs: backgroundTimeoutMs },
     members: { ...withDeadline, anyRole: true },
   };
-  const newPush = (records: RedisConnection, subscriber: RedisConnection) =>
-    new InvalidationPush({
-      records,
-      subscriber,
-      names,
-      clock,
-      ...(heartbeatMs !== undefined && { heartbeatMs }),
-      onPush,
-      onFailure,
+  const connection = (role: Role, server: ClientOptions) =>
+    new RedisConnection({
+      ...checks,
+      ...timeouts[role],
+      observer,
+      onChange,
+      onReadOnly,
+      name: `tollgate-${role}`,
+      server,
     });
+  const newPush = (records: RedisConnection, subscriber: RedisConnection) =>
+    new InvalidationPush({ ...checks, records, subscriber, names, onPush, onFailure });
 
   if (address.kind === 'cluster') {
-    const connection = (role: Role, member: HostAndPort) =>
-      new RedisConnection({
-        ...common,
-        ...timeouts[role],
-        name: `tollgate-${role}`,
-        server: memberOptions(member, address, options),
-      });
-    const { seeds } = address;
-    const timeoutsMs = { records: timeoutMs, background: backgroundTimeoutMs };
-    return new RedisCluster({ seeds, connection, push: newPush, timeoutsMs, clock, observer, onChange });
+    return new RedisCluster({
+      seeds: address.seeds,
+      connection: (role, member) => connection(role, memberOptions(member, address, options)),
+      push: newPush,
+      timeoutsMs: { records: timeoutMs, background: backgroundTimeoutMs },
+      clock,
+      observer,
+      onChange,
+    });
   }
 
   const server = serverOptions(address, options);
-  const connection = (role: Exclude<Role, 'members'>) =>
-    new RedisConnection({ ...common, ...timeouts[role], onReadOnly, name: `tollgate-${role}`, server });
-  const [records, windows] = [connection('records'), connection('windows')];
-  const [subscriber, background] = [connection('push'), connection('background')];
+  const [records, windows] = [connection('records', server), connection('windows', server)];
+  const [subscriber, background] = [connection('push', server), connection('background', server)];
   const all = [records, windows, subscriber, background];
   return {
     records,
@@ -292,7 +270,7 @@ function createConnections(options: RedisStoreOptions, names: RedisKeyNames, eve
     background,
     push: newPush(records, subscriber),
     open: () => Promise.all(all.map((each) => each.open())),
-    reconnect: (reason) => {
+    reconnect: (reason: string) => {
       for (const each of all) each.reconnect(reason);
     },
     close: () => Promise.all(all.map((each) => each.close())),
