@@ -106,26 +106,14 @@ export function missingCustomer(id: string): RecordFault {
   return recordFault('missing_customer', shown(id));
 }
 
-/** Returns the faults that affect requests with this key. Empty when all fields are unset: then there is no record. */
-export function enforcedKeyFaults(fields: KeyFields): readonly RecordFault[] {
-  const exists = Object.values(fields).some(Boolean);
-  return exists ? faultsForRequests(fields) : [];
-}
-
 /** Returns all faults in the fields of a key record. */
 export function keyFaults(fields: KeyFields): readonly RecordFault[] {
   const remedy = `${TIME_FORM}, or delete the field if the key is not revoked`;
   return [
-    ...faultsForRequests(fields),
+    ...enforcedKeyFaults(fields),
     ...timeFaults('revoked_at', fields.revoked_at, 'and any value revokes the key', remedy),
     ...timeFaults('created_at', fields.created_at, 'so the age of the key is not known', TIME_FORM),
   ];
-}
-
-/** Like {@link enforcedKeyFaults}, for a customer. Does not check whether the plan is configured. */
-export function enforcedCustomerFaults(fields: CustomerFields): readonly RecordFault[] {
-  const exists = Object.values(fields).some(Boolean);
-  return exists ? customerFaultsForRequests(fields) : [];
 }
 
 /** Returns all faults in a customer's id and fields. Does not check whether the plan is configured. */
@@ -136,7 +124,7 @@ export function customerFaults(id: string, fields: CustomerFields): readonly Rec
     const where = ' in its name, so no key can belong to it: between the braces there must be';
     faults.push(recordFault('bad_customer_id', where));
   }
-  faults.push(...customerFaultsForRequests(fields));
+  faults.push(...enforcedCustomerFaults(fields));
   if (suspended && !CANONICAL_SUSPENSIONS.has(suspended) && parseTimestamp(suspended) === undefined) {
     faults.push(recordFault('doubtful_suspended', shown(suspended)));
   }
@@ -149,7 +137,8 @@ export function customerFaults(id: string, fields: CustomerFields): readonly Rec
   return faults;
 }
 
-function customerFaultsForRequests(fields: CustomerFields): readonly RecordFault[] {
+/** Returns the faults that affect requests of this customer. Does not check whether the plan is configured. */
+export function enforcedCustomerFaults(fields: CustomerFields): readonly RecordFault[] {
   const remedy = `${TIME_FORM}, or delete the field`;
   return [
     ...(fields.plan ? [] : [recordFault('no_plan')]),
@@ -158,7 +147,8 @@ function customerFaultsForRequests(fields: CustomerFields): readonly RecordFault
   ];
 }
 
-function faultsForRequests(fields: KeyFields): readonly RecordFault[] {
+/** Returns the faults that affect requests with this key. */
+export function enforcedKeyFaults(fields: KeyFields): readonly RecordFault[] {
   const { id, customer, expires_at, scopes, allowed_addresses: addresses } = fields;
   const faults: RecordFault[] = [];
   if (!id) faults.push(recordFault('no_id'));

@@ -10,7 +10,7 @@ import {
   recordFault,
   wrongType,
 } from '../../record-faults.ts';
-import { type CustomerFields, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
+import { type CustomerFields, type Fields, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
 import type { RecordDamage, StoreObserver } from '../../store.ts';
 import type { RedisClient } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
@@ -36,10 +36,9 @@ export class DamagedRecords {
 
   /** Must be called with the fields that were read of a key's record. Reports their faults. */
   checkKey(sha256: string, fields: KeyFields): void {
-    const faults = enforcedKeyFaults(fields);
-    if (faults.length === 0) return;
+    if (!exists(fields)) return;
     const { id, customer } = fields;
-    this.#report(faults, {
+    this.#report(enforcedKeyFaults(fields), {
       kind: 'key',
       record: this.#options.names.shownKeyRecord(sha256),
       ...(id && isKeyId(id) && { keyId: id }),
@@ -49,10 +48,9 @@ export class DamagedRecords {
 
   /** Must be called with the fields that were read of a customer's record. Reports their faults. */
   checkCustomer(id: string, fields: CustomerFields): void {
-    const faults = enforcedCustomerFaults(fields);
-    if (faults.length === 0) return;
+    if (!exists(fields)) return;
     const record = this.#options.names.customerRecord(id);
-    this.#report(faults, { kind: 'customer', record, customer: id });
+    this.#report(enforcedCustomerFaults(fields), { kind: 'customer', record, customer: id });
   }
 
   /** Reports that the key or customer record of this name is not a hash. */
@@ -97,4 +95,9 @@ export class DamagedRecords {
     this.#reported.add(id);
     return true;
   }
+}
+
+/** Without any field there is no record. */
+function exists(fields: Fields<string>): boolean {
+  return Object.values(fields).some(Boolean);
 }
