@@ -172,25 +172,17 @@ export interface AuditEntry {
 /** By the field names of the admin API. */
 type AuditValues = Readonly<Record<string, string | number | boolean | null>>;
 
-/** A range of wall times in ms. Without a bound, that side is open. */
-interface TimeRange {
-  /** Inclusive. */
-  readonly fromMs?: number | undefined;
-  /** Exclusive. */
-  readonly toMs?: number | undefined;
-}
-
 /** An append-only log. Entries are never changed, and deleted only when very old or very many. */
 export interface AuditStore {
   append(entry: AuditEntry): Promise<void>;
   /**
-   * Lists the entries appended within `range`, newest first. A cursor is valid only with the range that it was issued
-   * for. Rejects with {@link InvalidCursorError}.
+   * Lists the entries appended within a range of wall times in ms, newest first. Without `fromMs` (inclusive) or `toMs`
+   * (exclusive), that side is open. A cursor is valid only with its range. Rejects with {@link InvalidCursorError}.
    */
   list(
     cursor: string | undefined,
     limit: number,
-    range?: TimeRange,
+    range?: { readonly fromMs?: number | undefined; readonly toMs?: number | undefined },
   ): Promise<Page<AuditEntry & { readonly id: string }>>;
 }
 
@@ -288,11 +280,6 @@ export interface StoreStatus {
   readonly refusing: boolean;
 }
 
-interface Announcement {
-  readonly instances: number;
-  readonly storeTimeMs: number;
-}
-
 export interface Store {
   readonly records: RecordStore;
   readonly keyUses: KeyUseStore;
@@ -309,7 +296,10 @@ export interface Store {
    * Announces that this instance runs. Resolves to the number of instances announced within the last hour, including
    * this one, and to the store's time.
    */
-  announce(instance: string, state?: InstanceState): Promise<Announcement>;
+  announce(
+    instance: string,
+    state?: InstanceState,
+  ): Promise<{ readonly instances: number; readonly storeTimeMs: number }>;
   /** Resolves to the instances that were announced within the last hour and not withdrawn, oldest announcement last. */
   announced(): Promise<readonly AnnouncedInstance[]>;
   /** Deletes the announcement of this instance. */
@@ -410,9 +400,7 @@ export class DamagedRecordError extends StoreUnavailableError {
 }
 
 /** Why a record that is missing from the store may still have existed. */
-type StoreDoubt = 'wiped' | 'empty' | 'evicted';
-
-const DOUBTS: Readonly<Record<StoreDoubt, string>> = {
+const DOUBTS = {
   wiped: 'the store has lost its data',
   empty: 'the store has no customers and keys',
   evicted: 'the store has evicted keys',
@@ -421,9 +409,9 @@ const DOUBTS: Readonly<Record<StoreDoubt, string>> = {
 /** Thrown when a record is missing from the store, but this does not prove that it never existed. */
 export class StoreDoubtError extends StoreUnavailableError {
   override readonly name = 'StoreDoubtError';
-  readonly doubt: StoreDoubt;
+  readonly doubt: keyof typeof DOUBTS;
 
-  constructor(doubt: StoreDoubt) {
+  constructor(doubt: keyof typeof DOUBTS) {
     super(`${DOUBTS[doubt]}, so a missing record may have existed`);
     this.doubt = doubt;
   }

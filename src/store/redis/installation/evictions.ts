@@ -67,11 +67,9 @@ export class Evictions {
     const counted = await this.#count();
     this.#mayHappen = counted.some(({ policy }) => policy.startsWith('allkeys-'));
     const evicting = counted.filter(({ evicted }) => evicted > 0);
-    const accepted =
-      evicting.length === 0
-        ? new Map<string, string>()
-        : new Map(Object.entries(await connection.attempt((redis) => redis.hgetall(names.acceptedEvictions))));
-    const unaccepted = evicting.filter(({ runId, evicted }) => evicted > Number(accepted.get(runId) ?? 0));
+    const readAccepted = () => connection.attempt((redis) => redis.hgetall(names.acceptedEvictions));
+    const accepted = evicting.length === 0 ? {} : await readAccepted();
+    const unaccepted = evicting.filter(({ runId, evicted }) => evicted > Number(accepted[runId] ?? 0));
     if (unaccepted.length === 0) this.#set('nothing');
     else this.#set(unaccepted.every(({ policy }) => policy.startsWith('volatile-')) ? 'expiring keys' : 'any keys');
   }

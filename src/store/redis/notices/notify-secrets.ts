@@ -1,7 +1,6 @@
 /** Two strings for each customer, of which the former secret expires by itself. */
 import type { NotifySecretStore } from '../../notify-secrets.ts';
-import type { RedisChannel } from '../connection/channel.ts';
-import { pipelined } from '../connection/client.ts';
+import { type RedisChannel, sendEach } from '../connection/channel.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 
 /** Must be called before the first command is sent on the connection, because it defines a command. */
@@ -18,8 +17,7 @@ export function redisNotifySecrets(connection: RedisChannel, names: RedisKeyName
     },
 
     async inForce(customer) {
-      const commands = namesOf(customer).map((name) => ['get', name] as const);
-      const secrets = await connection.run('read_notify_secret', (redis) => pipelined(redis, commands));
+      const secrets = await sendEach(connection, 'read_notify_secret', namesOf(customer), (name) => ['get', name]);
       return secrets.filter((secret) => typeof secret === 'string');
     },
   };

@@ -124,14 +124,11 @@ export class KeyIndex {
   }
 
   async #withRecords(op: StoreOp, entries: readonly IndexedKey[]): Promise<readonly IndexedKey[]> {
-    const indexed = entries.filter(({ sha256 }) => sha256 !== undefined);
-    const records = await this.readRecords(
-      op,
-      indexed.map(({ sha256 = '' }) => sha256),
-    );
-    const found = new Map(indexed.map(({ id }, index) => [id, records[index]]));
+    const sha256s = entries.flatMap(({ sha256 }) => sha256 ?? []);
+    const records = await this.readRecords(op, sha256s);
+    const found = new Map(sha256s.map((sha256, index) => [sha256, records[index]]));
     return entries.map((entry) => {
-      const record = found.get(entry.id);
+      const record = found.get(entry.sha256 ?? '');
       return record?.id === entry.id ? { ...entry, record } : entry;
     });
   }

@@ -25,7 +25,7 @@ const CURSOR = /^(?:([0-9a-f]{8})-(\d{1,4})-)?(\d{1,20})(?:\.([0-9a-f]{16}))?$/;
 const CURSORS = 2n ** 64n;
 const DIGEST_LENGTH = 16;
 
-const START: Position = { server: 0, scan: SCAN_START };
+const START = { layout: '', server: 0, scan: SCAN_START };
 
 interface NamePage {
   /** Without duplicates. */
@@ -42,7 +42,7 @@ interface Position {
   /** SCAN's own cursor. */
   readonly scan: string;
   /** Set when the names of that bucket were returned up to this digest. */
-  readonly after?: string;
+  readonly after?: string | undefined;
 }
 
 /** Reads a page of the names that match `pattern`. @throws InvalidCursorError */
@@ -158,10 +158,8 @@ function nextCount(count: number, found: number, room: number): number {
 }
 
 /** Returns the names without duplicates, and without those that an earlier page listed of a split bucket. */
-function namesAfter(position: Position, names: readonly string[]): string[] {
-  const distinct = [...new Set(names)];
-  const { after: last } = position;
-  return last === undefined ? distinct : distinct.filter((name) => digest(name) > last);
+function namesAfter({ after }: Position, names: readonly string[]): string[] {
+  return [...new Set(names)].filter((name) => after === undefined || digest(name) > after);
 }
 
 /** A digest, because names of key records contain the key's SHA-256, which cursors must not reveal. */
@@ -178,19 +176,20 @@ function cursorOf({ server, scan: cursor, after: last }: Position, layout: strin
   return layout === '' ? inServer : `${layout}-${server}-${inServer}`;
 }
 
-interface Cursor {
+/** Where a page begins according to its cursor, in the scan of one layout. */
+interface CursorPosition extends Position {
   readonly layout: string;
-  readonly position: Position;
 }
 
-function checkedCursor(cursor: string | undefined): Cursor | undefined {
-  if (cursor === undefined) return undefined;
-  const [, layout = '', server = '0', scan = '', last] = CURSOR.exec(cursor) ?? [];
+/** @throws InvalidCursorError */
+function checkedCursor(cursor: string | undefined): CursorPosition {
+  if (cursor === undefined) return START;
+  const [, layout = '', server = '0', scan = '', after] = CURSOR.exec(cursor) ?? [];
   if (scan === '' || BigInt(scan) >= CURSORS) throw new InvalidCursorError();
-  return { layout, position: { server: Number(server), scan, ...(last !== undefined && { after: last }) } };
+  return { layout, server: Number(server), scan, after };
 }
 
-function positionIn({ layout, servers }: ScanPlan, cursor: Cursor | undefined): Position {
-  const fits = cursor?.layout === layout && cursor.position.server < servers.length;
-  return fits ? cursor.position : START;
+/** Returns where a page begins: at the start, if the layout has changed since the cursor was issued. */
+function positionIn({ layout, servers }: ScanPlan, start: CursorPosition): Position {
+  return start.layout === layout && start.server < servers.length ? start : START;
 }
