@@ -1,33 +1,32 @@
 /** Changes of records, as both stores make them. */
 import { isDeepStrictEqual } from 'node:util';
 import {
-  type CustomerFields,
   type CustomerRecord,
   customerFields,
   type EnforcedCustomer,
   type EnforcedKey,
-  type KeyFields,
+  type Fields,
   type KeyRecord,
   keyFields,
 } from './record-fields.ts';
 import type { RecordStore, StoreOp, UpdateCheck } from './store.ts';
 
 /** Returns the fields that change in the current record, or an error: then nothing changes. */
-export type DecideChange<Current, Changed> = (current: Current) => Changed | Error;
+export type DecideChange<Current> = (current: Current) => Fields<string> | Error;
 
 /**
  * Resolves to the resulting record, undefined when there is none, or to the error of `decide`. Calls `decide` again when
  * the record has changed before it is written.
  */
-type ChangeRecord<Current, Changed, Result> = (
+type ChangeRecord<Current, Result> = (
   op: StoreOp,
   id: string,
-  decide: DecideChange<Current, Changed>,
+  decide: DecideChange<Current>,
 ) => Promise<Result | Error | undefined>;
 
 export function recordChanges(
-  changeCustomer: ChangeRecord<EnforcedCustomer, CustomerFields, CustomerRecord>,
-  changeKey: ChangeRecord<EnforcedKey, KeyFields, KeyRecord>,
+  changeCustomer: ChangeRecord<EnforcedCustomer, CustomerRecord>,
+  changeKey: ChangeRecord<EnforcedKey, KeyRecord>,
 ): Pick<RecordStore, 'updateCustomer' | 'updateKey' | 'revokeKey' | 'retireKey'> {
   return {
     updateCustomer: async (id, change, check) =>
@@ -53,7 +52,7 @@ export function recordChanges(
   };
 }
 
-function unlessObjected<R, Changed>(changes: Changed, check: UpdateCheck<R> | undefined): DecideChange<R, Changed> {
+function unlessObjected<R>(changes: Fields<string>, check: UpdateCheck<R> | undefined): DecideChange<R> {
   return (current) => check?.(current) ?? changes;
 }
 

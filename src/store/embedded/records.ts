@@ -73,7 +73,7 @@ export function embeddedRecords(
       update: StatementSync,
       invalidationOf: (row: Row) => Invalidation,
     ) =>
-    (op: StoreOp, id: string, decide: DecideChange<R, KeyFields | CustomerFields>) =>
+    (op: StoreOp, id: string, decide: DecideChange<R>) =>
       run(op, () => {
         const row = rowOf(id);
         const current = recordFrom(row);

@@ -17,6 +17,7 @@ import {
   isCustomerId,
   isKeyId,
   KEY_FIELDS,
+  type KeyRecord,
   keyRecordFrom,
 } from '../../record-fields.ts';
 import type { StoreOp } from '../../store.ts';
@@ -34,13 +35,6 @@ export interface StoredKey extends InspectedRecord {
   readonly sha256: string;
 }
 
-/** A key that can be looked up in the indexes. */
-interface IndexableKey {
-  readonly sha256: string;
-  readonly id: string;
-  readonly customer: string;
-}
-
 export async function* inspectRecords(index: KeyIndex): AsyncGenerator<readonly InspectedRecord[]> {
   const { connection, names } = index;
   /** Hashes of the keys without an index entry by id, by key id. */
@@ -50,12 +44,15 @@ export async function* inspectRecords(index: KeyIndex): AsyncGenerator<readonly 
       key && isKeyId(key.id) && isCustomerId(key.customer) ? [{ sha256, ...key }] : [],
     );
     const indexFaults = await indexFaultsOf(index, owners, indexable);
-    const customers = await existingCustomers(index, new Set(indexable.map(({ customer }) => customer)));
+    const customers = [...new Set(indexable.map(({ customer }) => customer))];
+    // A record of another type counts, too: it has a fault of its own.
+    const counts = await sendEach(connection, OP, customers, (id) => ['exists', names.customerRecord(id)]);
+    const existing = new Map(customers.map((id, i) => [id, counts[i] === 1]));
     yield keys.map(
       (each): InspectedRecord => ({
         ...each,
         faults: [...each.faults, ...(indexFaults.get(each.sha256) ?? [])],
-        customerExists: customers.get(each.key?.customer ?? ''),
+        customerExists: existing.get(each.key?.customer ?? ''),
       }),
     );
   }
@@ -91,7 +88,7 @@ export async function* everyKey({ connection, names }: KeyIndex, op: StoreOp): A
 async function indexFaultsOf(
   index: KeyIndex,
   owners: Map<string, string>,
-  keys: readonly IndexableKey[],
+  keys: readonly (KeyRecord & { readonly sha256: string })[],
 ): Promise<ReadonlyMap<string, readonly [RecordFault]>> {
   const { connection, names } = index;
   const entries = await sendEach(connection, OP, keys, ({ id }) => ['get', names.keyId(id)]);
@@ -118,16 +115,6 @@ async function indexFaultsOf(
     else if (entries[i] !== sha256 || members[i] !== 1) faults.set(sha256, [recordFault('missing_index')]);
   });
   return faults;
-}
-
-/** Returns whether each customer's record name exists in Redis, whatever its type. */
-async function existingCustomers(
-  { connection, names }: KeyIndex,
-  customers: ReadonlySet<string>,
-): Promise<ReadonlyMap<string, boolean>> {
-  const ids = [...customers];
-  const replies = await sendEach(connection, OP, ids, (id) => ['exists', names.customerRecord(id)]);
-  return new Map(ids.map((id, i) => [id, replies[i] === 1]));
 }
 
 function unbraced(names: RedisKeyNames, name: string): RecordFault {

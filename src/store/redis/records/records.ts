@@ -155,7 +155,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     checked: readonly Name[],
     returned: readonly Name[],
     recordFrom: (fields: Fields<Name>) => R | undefined,
-    decide: DecideChange<R, Fields<string>>,
+    decide: DecideChange<R>,
   ): Promise<R | Error | undefined> => {
     for (let attempt = 0; attempt < MAX_UPDATE_ATTEMPTS; attempt += 1) {
       const fields = named(checked, await redis.hmget(name, ...checked));
