@@ -115,6 +115,7 @@ overBothStores((start) => {
     it('can be asked for those that expire soon: live ones, within the days', async () => {
       await write({ id: 'soon', expiresAt: daysAgo(-3).toISOString() });
       await write({ id: 'later', expiresAt: daysAgo(-9).toISOString() });
+      await write({ id: 'distant', expiresAt: daysAgo(-8).toISOString() });
       await write({ id: 'past', expiresAt: daysAgo(1).toISOString() });
       await write({ id: 'revoked', expiresAt: daysAgo(-3).toISOString(), revokedAt: NOW });
       await write({ id: 'endless' });
