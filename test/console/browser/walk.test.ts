@@ -847,9 +847,12 @@ describe.each(STORES)('over $name', (store) => {
       [
         'the change of a day',
         async (page, clickOn) => {
+          const path = '/admin/v1/customers/wayne';
+          await callAdmin(sample.gateway, '/admin/v1/customers', { body: { id: 'wayne', plan: 'starter' } });
+          await callAdmin(sample.gateway, path, { method: 'PATCH', body: { plan: 'business' } });
           await clickOn('Audit');
           await clickOn('Today');
-          await page.getByRole('row').filter({ hasText: 'umbrella' }).getByText('suspended: no → yes').waitFor();
+          await page.getByRole('row').filter({ hasText: 'wayne' }).getByText('plan: starter → business').waitFor();
         },
       ],
     ])('%s', async (_, steps) => {
