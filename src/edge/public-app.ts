@@ -24,7 +24,7 @@ import { headerLineOf, passedHeaders } from '../upstream/request-headers.ts';
 import type { RecentHistory } from '../usage/recent-history.ts';
 import { isSentByBrowser, readCredentials } from './credentials.ts';
 import { guard } from './guard.ts';
-import { flatHeaders, rateLimitLines } from './rate-limit-headers.ts';
+import { asFlatList, asLines, type Form, rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
 import * as refusals from './refusals.ts';
 import { RequestContext, sendJson, sendProblem } from './request-context.ts';
@@ -262,7 +262,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   const handlers: ForwardHandlers<RequestContext> = {
     responseLines(context) {
-      const lines = quotaLines(context) + ownLines.requestId(context.requestId);
+      const lines = (quotaHeaders(asLines, context) ?? '') + ownLines.requestId(context.requestId);
       const expiresAtMs = context.known?.expiresAtMs;
       if (expiresAtMs === undefined || expiresAtMs - clock.nowMs() > EXPIRY_NOTICE_MS) return lines;
       return lines + ownLines.expiresAt(new Date(expiresAtMs).toISOString());
@@ -270,7 +270,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     onOutcome(context, outcome) {
       if (!outcome.wasSent) context.admitted?.admission.refund();
       if (outcome.kind === 'failed' && !outcome.headSent) {
-        const headers = outcome.wasSent ? flatHeaders(quotaLines(context)) : undefined;
+        const headers = outcome.wasSent ? (quotaHeaders(asFlatList, context) ?? []) : undefined;
         refuse(context, refusals.upstreamFailed(outcome.failure, headers), outcome);
         return;
       }
@@ -297,11 +297,11 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   /** Returns the quota headers of responses to counted requests, whether from the backend or a problem document. */
-  function quotaLines({ admitted }: RequestContext): string {
-    if (admitted === undefined) return '';
+  function quotaHeaders<Headers>(form: Form<Headers>, { admitted }: RequestContext): Headers | undefined {
+    if (admitted === undefined) return undefined;
     const { admission, burst, limit } = admitted;
     const hour = { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() };
-    return rateLimitLines(hour, burst, clock.nowMs());
+    return rateLimitHeaders(form, hour, burst, clock.nowMs());
   }
 
   function refuse(context: RequestContext, problem: Problem, outcome?: ForwardOutcome): undefined {

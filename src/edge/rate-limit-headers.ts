@@ -19,43 +19,60 @@ interface QuotaState {
   readonly resetSeconds: number;
 }
 
+/** In which form the headers are returned. `resetAt`: epoch second. X-RateLimit-* can describe only one policy. */
+export type Form<Headers> = (
+  policies: string,
+  states: string,
+  limit: number,
+  remaining: number,
+  resetAt: number,
+) => Headers;
+
+/** As lines, each after the CRLF of the line before it: for a response of the backend. */
+export const asLines: Form<string> = (policies, states, limit, remaining, resetAt) =>
+  `\r\nRateLimit-Policy: ${policies}\r\nRateLimit: ${states}` +
+  `\r\nX-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: ${remaining}\r\nX-RateLimit-Reset: ${resetAt}`;
+
+/** As a flat list (name, value, …): for a problem. */
+export const asFlatList: Form<string[]> = (policies, states, limit, remaining, resetAt) => [
+  ...['RateLimit-Policy', policies, 'RateLimit', states, 'X-RateLimit-Limit', String(limit)],
+  ...['X-RateLimit-Remaining', String(remaining), 'X-RateLimit-Reset', String(resetAt)],
+];
+
 /**
- * Returns the quota headers as lines, each after the CRLF of the line before it. `burst` is undefined if the plan has no
- * burst limit. `nowMs` is wall time; the reset is an epoch second, rounded up. X-RateLimit-* describe the hourly policy.
+ * Returns the quota headers. `burst` is undefined if the plan has no burst limit. `nowMs` is wall time; the reset is
+ * rounded up. X-RateLimit-* describe the hourly policy.
  */
-export function rateLimitLines(quota: QuotaState, burst: BurstState | undefined, nowMs: number): string {
-  const { limit, remaining, resetSeconds } = quota;
-  const burstItem = burst ? `, "${BURST_POLICY}";r=${burst.remaining};t=${BURST_RESET_SECONDS}` : '';
-  return (
-    `\r\nRateLimit-Policy: ${hourlyPolicy(limit)}${burst ? `, ${burstPolicy(burst.limit)}` : ''}` +
-    `\r\nRateLimit: "${HOURLY_POLICY}";r=${remaining};t=${resetSeconds}${burstItem}${onePolicyLines(quota, nowMs)}`
+export function rateLimitHeaders<Headers>(
+  form: Form<Headers>,
+  { limit, remaining, resetSeconds }: QuotaState,
+  burst: BurstState | undefined,
+  nowMs: number,
+): Headers {
+  const burstState = burst ? `, "${BURST_POLICY}";r=${burst.remaining};t=${BURST_RESET_SECONDS}` : '';
+  return form(
+    `${hourlyPolicy(limit)}${burst ? `, ${burstPolicy(burst.limit)}` : ''}`,
+    `"${HOURLY_POLICY}";r=${remaining};t=${resetSeconds}${burstState}`,
+    limit,
+    remaining,
+    resetAt(resetSeconds, nowMs),
   );
 }
 
-/** Returns lines of headers as flat headers (name, value, …), for a problem. */
-export function flatHeaders(lines: string): string[] {
-  return lines.split(/\r\n|: /).slice(1);
-}
-
 /**
- * Like {@link rateLimitLines}, for a request refused by its burst limit. The hourly window was not checked, so
- * `RateLimit` and `X-RateLimit-*` describe the burst policy: the one that the client has to wait for.
+ * Returns the headers for a request refused by its burst limit. The hourly window was not checked, so `RateLimit` and
+ * `X-RateLimit-*` describe the burst policy: the one that the client has to wait for.
  */
-export function burstExceededLines(
+export function burstExceededHeaders(
   { limit, burstLimit, resetSeconds }: Extract<QuotaDecision, { outcome: 'burst_exceeded' }>,
   nowMs: number,
-): string {
-  return (
-    `\r\nRateLimit-Policy: ${hourlyPolicy(limit)}, ${burstPolicy(burstLimit)}` +
-    `\r\nRateLimit: "${BURST_POLICY}";r=0;t=${resetSeconds}` +
-    onePolicyLines({ limit: burstLimit, remaining: 0, resetSeconds }, nowMs)
-  );
+): string[] {
+  const policies = `${hourlyPolicy(limit)}, ${burstPolicy(burstLimit)}`;
+  return asFlatList(policies, `"${BURST_POLICY}";r=0;t=${resetSeconds}`, burstLimit, 0, resetAt(resetSeconds, nowMs));
 }
 
-/** The `X-RateLimit-*` headers, which can describe only one policy. */
-function onePolicyLines({ limit, remaining, resetSeconds }: QuotaState, nowMs: number): string {
-  const resetAt = Math.ceil(nowMs / 1000) + resetSeconds;
-  return `\r\nX-RateLimit-Limit: ${limit}\r\nX-RateLimit-Remaining: ${remaining}\r\nX-RateLimit-Reset: ${resetAt}`;
+function resetAt(resetSeconds: number, nowMs: number): number {
+  return Math.ceil(nowMs / 1000) + resetSeconds;
 }
 
 function hourlyPolicy(limit: number): string {

@@ -4,7 +4,13 @@ import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
 import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';
 import { findPathFault } from './path.ts';
-import { BURST_POLICY, burstExceededLines, flatHeaders, HOURLY_POLICY, rateLimitLines } from './rate-limit-headers.ts';
+import {
+  asFlatList,
+  BURST_POLICY,
+  burstExceededHeaders,
+  HOURLY_POLICY,
+  rateLimitHeaders,
+} from './rate-limit-headers.ts';
 import { listed, type RouteTable } from './routes.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
@@ -96,13 +102,13 @@ export function limitExceeded(
   const what = isHourly
     ? `All ${limit} requests of the last hour are used.`
     : `More than ${decision.burstLimit} requests arrived within a second.`;
-  const lines = isHourly
-    ? rateLimitLines({ limit, remaining: 0, resetSeconds }, decision.burst, nowMs)
-    : burstExceededLines(decision, nowMs);
+  const headers = isHourly
+    ? rateLimitHeaders(asFlatList, { limit, remaining: 0, resetSeconds }, decision.burst, nowMs)
+    : burstExceededHeaders(decision, nowMs);
   return {
     code,
     detail: `${what} ${tryAgainIn(resetSeconds)}`,
-    headers: ['Retry-After', String(resetSeconds), ...flatHeaders(lines)],
+    headers: ['Retry-After', String(resetSeconds), ...headers],
     members: { 'violated-policies': [isHourly ? HOURLY_POLICY : BURST_POLICY] },
   };
 }

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { flatHeaders, rateLimitLines } from '../../src/edge/rate-limit-headers.ts';
+import { asFlatList, asLines, rateLimitHeaders } from '../../src/edge/rate-limit-headers.ts';
 
 it('the quota is in the headers of the draft and in the older ones, with the reset rounded up', () => {
   const quota = { limit: 1000, remaining: 742, resetSeconds: 41 };
-  expect(flatHeaders(rateLimitLines(quota, undefined, 1_700_000_000_001))).toEqual([
+  expect(rateLimitHeaders(asFlatList, quota, undefined, 1_700_000_000_001)).toEqual([
     'RateLimit-Policy',
     '"hourly";q=1000;w=3600',
     'RateLimit',
@@ -19,11 +19,19 @@ it('the quota is in the headers of the draft and in the older ones, with the res
 
 it('a burst limit is a second policy beside the hour', () => {
   const quota = { limit: 1000, remaining: 742, resetSeconds: 41 };
-  const headers = flatHeaders(rateLimitLines(quota, { limit: 50, remaining: 49 }, 1_700_000_000_001));
+  const headers = rateLimitHeaders(asFlatList, quota, { limit: 50, remaining: 49 }, 1_700_000_000_001);
   expect(headers.slice(0, 4)).toEqual([
     'RateLimit-Policy',
     '"hourly";q=1000;w=3600, "burst";q=50;w=1',
     'RateLimit',
     '"hourly";r=742;t=41, "burst";r=49;t=1',
   ]);
+});
+
+it('as lines they are the same', () => {
+  const parameters = [{ limit: 9, remaining: 0, resetSeconds: 1 }, { limit: 5, remaining: 4 }, 1000] as const;
+  const pairs = rateLimitHeaders(asLines, ...parameters)
+    .split('\r\n')
+    .slice(1);
+  expect(pairs.flatMap((line) => line.split(': '))).toEqual(rateLimitHeaders(asFlatList, ...parameters));
 });
