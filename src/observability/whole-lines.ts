@@ -30,7 +30,7 @@ function* inPieces(lines: Buffer): Generator<Buffer> {
   let rest = lines;
   while (rest.length > PIECE_BYTES) {
     const last = rest.lastIndexOf('\n', PIECE_BYTES - 1);
-    const end = 1 + (last < 0 ? rest.indexOf('\n') : last);
+    const end = 1 + (last < 0 ? rest.indexOf('\n') : last) || rest.length;
     yield rest.subarray(0, end);
     rest = rest.subarray(end);
   }

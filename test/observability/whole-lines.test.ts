@@ -40,6 +40,12 @@ test('a line that is longer is a piece of its own', async () => {
   expect(pieces).toEqual(['a\n', long, 'b\n']);
 });
 
+test('a long text without a newline, which no logger writes, is a piece of its own too', async () => {
+  const { pieces, stream } = recording();
+  await write(wholeLines(stream), `a\n${'x'.repeat(10_000)}`);
+  expect(pieces).toEqual(['a\n', 'x'.repeat(10_000)]);
+});
+
 test('when the target fails, the stream fails, and no write waits', async () => {
   const { stream } = recording();
   const out = wholeLines(stream);
