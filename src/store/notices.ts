@@ -57,7 +57,7 @@ export interface NoticeStore {
   addOnce(marked: MarkedNotice): Promise<boolean>;
   /** Lets those of the marks that count now count until `untilMs`. Resolves to whether the first one counts. */
   extend(marks: Marks): Promise<boolean>;
-  /** Resolves to notices that are due, and hides them from all gateways for `hiddenMs`. */
+  /** Resolves to notices that are due, the longest due first, and hides them from all gateways for `hiddenMs`. */
   takeDue(count: number, hiddenMs: number): Promise<readonly StoredNotice[]>;
   /**
    * Replaces a notice; undefined deletes it. Resolves to false, and changes nothing, if its content is not that of

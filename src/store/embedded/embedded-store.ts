@@ -5,7 +5,6 @@
  * and every SQLite error (a full disk, a broken file) becomes a StoreUnavailableError. A store that can be read but not
  * written, because the disk is full, counts as up but refusing quota writes.
  */
-
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import type { AnnouncedInstance } from '../announced-instances.ts';

@@ -28,12 +28,12 @@ export function embeddedNotices({ database, sql, run, transact, clock }: Embedde
       }),
 
     takeDue: (limit, hiddenMs) =>
-      run('take_notices', () => {
+      transact('take_notices', () => {
         const nowMs = clock.nowMs();
-        return sql.all<StoredNotice>`
-          UPDATE notice SET due_ms = ${nowMs + hiddenMs}
-          WHERE id IN (SELECT id FROM notice WHERE due_ms <= ${nowMs} ORDER BY due_ms LIMIT ${limit})
-          RETURNING id, customer, content`;
+        const due = sql.all<StoredNotice>`
+          SELECT id, customer, content FROM notice WHERE due_ms <= ${nowMs} ORDER BY due_ms LIMIT ${limit}`;
+        for (const { id } of due) sql.run`UPDATE notice SET due_ms = ${nowMs + hiddenMs} WHERE id = ${id}`;
+        return due;
       }),
 
     replace: ({ id, content }, next) =>

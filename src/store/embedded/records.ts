@@ -10,6 +10,9 @@ import {
   type CustomerRecord,
   customerFields,
   customerRecordFrom,
+  ENFORCED_CUSTOMER_FIELDS,
+  ENFORCED_KEY_FIELDS,
+  type Fields,
   KEY_FIELDS,
   type KeyFields,
   keyFields,
@@ -101,17 +104,12 @@ export function embeddedRecords(
 
     findKey: (sha256) =>
       run('read_key', () => {
-        const row: KeyFields = sql.get<KeyRow>`SELECT * FROM api_key WHERE sha256 = ${sha256}` ?? {};
-        const { name: _name, prefix: _prefix, created_at: _createdAt, ...enforced } = row;
-        return keyRecordFrom(enforced);
+        const row = sql.get<KeyRow>`SELECT * FROM api_key WHERE sha256 = ${sha256}`;
+        return keyRecordFrom(only(ENFORCED_KEY_FIELDS, row));
       }),
 
     findCustomer: (id) =>
-      run('read_customer', () => {
-        const row: CustomerFields = customerRow(id) ?? {};
-        const { name: _name, notify_url: _notifyUrl, ...enforced } = row;
-        return customerRecordFrom(id, enforced);
-      }),
+      run('read_customer', () => customerRecordFrom(id, only(ENFORCED_CUSTOMER_FIELDS, customerRow(id)))),
 
     findCustomerRecord: (id) => run('read_customer', () => customerFrom(customerRow(id))),
 
@@ -244,4 +242,9 @@ async function* pages<Row extends { readonly id: string }>(
 ): AsyncGenerator<readonly Row[]> {
   let rows = await read('');
   for (; rows.length > 0; rows = await read(rows.at(-1)?.id ?? '')) yield rows;
+}
+
+/** Returns these fields of a row. Without a row, none is set. */
+function only<Name extends string>(names: readonly Name[], row: Fields<Name> = {}): Fields<Name> {
+  return Object.fromEntries(names.map((name) => [name, row[name]])) as Fields<Name>;
 }
