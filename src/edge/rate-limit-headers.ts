@@ -2,7 +2,6 @@
  * Quota headers: draft-ietf-httpapi-ratelimit-headers-11 (`RateLimit-Policy` §3, `RateLimit` §4) and the
  * `X-RateLimit-*` headers that older clients read.
  */
-
 import type { BurstState, QuotaDecision } from '../quota/customer-quota.ts';
 
 export const HOURLY_POLICY = 'hourly';
@@ -35,8 +34,16 @@ export const asLines: Form<string> = (policies, states, limit, remaining, resetA
 
 /** As a flat list (name, value, …): for a problem. */
 export const asFlatList: Form<string[]> = (policies, states, limit, remaining, resetAt) => [
-  ...['RateLimit-Policy', policies, 'RateLimit', states, 'X-RateLimit-Limit', String(limit)],
-  ...['X-RateLimit-Remaining', String(remaining), 'X-RateLimit-Reset', String(resetAt)],
+  'RateLimit-Policy',
+  policies,
+  'RateLimit',
+  states,
+  'X-RateLimit-Limit',
+  String(limit),
+  'X-RateLimit-Remaining',
+  String(remaining),
+  'X-RateLimit-Reset',
+  String(resetAt),
 ];
 
 /**
