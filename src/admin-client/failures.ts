@@ -1,5 +1,4 @@
 /** Errors of calls to the admin API. Messages tell the user of a command what failed, where, and what to do. */
-
 import type { ProblemDocument } from '../admin-api/responses.ts';
 import { printable } from './printable.ts';
 

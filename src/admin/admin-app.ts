@@ -3,7 +3,6 @@
  * login and page, authentication, routes with their bodies. Neither query nor body is parsed before the request is
  * authenticated, except the body of a login.
  */
-
 import type { Express } from 'express';
 import { ADMIN_ROUTES } from '../admin-api/routes.ts';
 import { createStrictApp } from '../listener/strict-app.ts';

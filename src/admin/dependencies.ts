@@ -109,7 +109,7 @@ interface Change {
   readonly keyId?: string;
   /** Undefined members are omitted. A name that ends in `Ms` is a wall time. */
   readonly details?: Details;
-  /** The record before the change. Its other members, and those that stay, are omitted. */
+  /** The record before the change. Of it, only what `details` changes is recorded. */
   readonly before?: Details;
 }
 

@@ -2,7 +2,6 @@
  * The formats of single values: predicates, and parsers that return the canonical text, or undefined for an invalid
  * value.
  */
-
 import { isIP } from 'node:net';
 import { isHostName } from '../base/host-name.ts';
 import { isSocketPath } from '../base/socket-path.ts';

@@ -1,4 +1,7 @@
-/** The JSON Schema of the config file, with each setting's `typeInWords`: for lookups by path, and for scripts/editor-schema.ts. */
+/**
+ * The JSON Schema of the config file, with each setting's `typeInWords`: for lookups by path, and for
+ * scripts/editor-schema.ts.
+ */
 import { z } from 'zod';
 import type { Path } from './problems.ts';
 import { configSchema } from './schema.ts';

@@ -3,7 +3,6 @@
  * address, browser use, suspension, scope, quota. Then forwards it to the upstream. Only the quota check uses up quota,
  * and a request that fails a check never reaches the backend.
  */
-
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../base/clock.ts';
 import type { Authentication, Authenticator, InvalidKey } from '../keys/authenticator.ts';

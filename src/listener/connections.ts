@@ -406,8 +406,8 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     },
 
     /**
-     * Second step: stops accepting connections, and closes those that are idle or become so; after `deadlineMs`, all
-     * others. Resolves when no connection is left.
+     * Second step: stops accepting connections. Closes each one as soon as it is idle, and the rest after `deadlineMs`.
+     * Resolves when no connection is left.
      */
     async finishDrain(deadlineMs: number): Promise<void> {
       const closed = Promise.withResolvers<void>();

@@ -13,7 +13,6 @@
  *   count towards one bound, and so do interim responses: an endless stream of either would occupy the event loop.
  * - Each delivery has its own connection and TLS session, so that nothing is shared between customers.
  */
-
 import type { LookupAddress } from 'node:dns';
 import dns from 'node:dns/promises';
 import http, { type ClientRequest, type IncomingMessage } from 'node:http';

@@ -2,7 +2,6 @@
  * The part of a gateway for operators: the ops and admin listeners, and reloads of the config file. A gateway has one
  * control plane, however many processes serve clients.
  */
-
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { dirname, resolve } from 'node:path';

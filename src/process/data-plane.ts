@@ -2,7 +2,6 @@
  * The part of a gateway that serves clients: the public listener, and all that its requests pass through. A
  * single-process gateway has one data plane, a gateway with workers has one in each worker.
  */
-
 import { randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';

@@ -154,7 +154,7 @@ export class CustomerLeases {
   #refundsDueMs: number | undefined;
   /** Monotonic ms. Leases that were requested until then admit no more requests. */
   #endedAtMs = Number.NEGATIVE_INFINITY;
-  /** Units taken, minus those that requests returned. */
+  /** Requests admitted on these leases, without those that returned their unit. */
   admitted = 0;
 
   constructor(customer: string, timers: LeaseTimers) {

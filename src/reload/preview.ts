@@ -1,5 +1,4 @@
 /** Shows what a posted config file would change, and for which customers, without applying it. */
-
 import type { Config } from '../config/config.ts';
 import type { Comparison } from '../config/parser.ts';
 import { countByPlan } from './customers.ts';

@@ -2,7 +2,6 @@
  * Faults in key and customer records that other programs wrote, each with its remedy. Messages show a field's value
  * only where it cannot be an API key.
  */
-
 import { parseTimestamp } from '../base/timestamp.ts';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
 import { MAX_RESTRICTIONS, parseAllowedAddresses, parseScopes } from './key-restrictions.ts';

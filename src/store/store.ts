@@ -5,7 +5,6 @@
  *
  * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store cannot perform the call.
  */
-
 import type { AnnouncedInstance, InstanceState } from './announced-instances.ts';
 import type { CustomerSearch } from './customer-search.ts';
 import type { Invalidations } from './invalidations.ts';

@@ -1,5 +1,4 @@
 /** One customer: its limit and what sets it, its usage, why it is refused, and its keys. */
-
 import { html } from 'htm/preact';
 import type { CustomerDocument, ExplanationDocument } from '../../admin-api/responses.ts';
 import { address } from '../../pages/client/api.ts';

@@ -1,5 +1,4 @@
 /** Finds customers by id or name, plan, state and usage. */
-
 import { html } from 'htm/preact';
 import type { CustomerUsageDocument } from '../../admin-api/responses.ts';
 import { address } from '../../pages/client/api.ts';

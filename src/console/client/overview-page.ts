@@ -1,5 +1,4 @@
 /** Is all well? Who is near the limit? Who was refused, and why? */
-
 import { html } from 'htm/preact';
 import type {
   NearCustomerDocument,

@@ -1,5 +1,4 @@
 /** Finds what an identifier names: customers, keys, notices and requests. */
-
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { RequestOf } from '../../pages/client/api.ts';

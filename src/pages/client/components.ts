@@ -2,7 +2,6 @@
  * Small components that all pages share. Those without state are functions, whose arguments the type checker checks: it does
  * not look into templates.
  */
-
 import { html } from 'htm/preact';
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';

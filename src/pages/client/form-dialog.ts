@@ -105,7 +105,10 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
 /** Whether the session may change something. The gateway enforces that; pages only hide what it would refuse. */
 export const MayWrite = createContext(false);
 
-/** A button that opens a form, if the session may write. `form` is called with each rendering, so the open form shows what was loaded since. */
+/**
+ * A button that opens a form, if the session may write. `form` is called with each rendering, so the open form shows
+ * what was loaded since.
+ */
 export function FormButton(props: {
   label: string;
   form: () => FormDescription;
@@ -119,7 +122,10 @@ export function FormButton(props: {
     ${isOpen && html`<${FormDialog} form=${form()} onClose=${() => setIsOpen(false)} />`}`;
 }
 
-/** Returns what is wrong with fields, by name, if that is all that is wrong: details are as in `name: must not be empty; id: …`. */
+/**
+ * Returns what is wrong with fields, by name, if nothing else is wrong: details are as in `name: must not be empty;
+ * id: …`.
+ */
 function faultsOf(failure: Failure | undefined, { fields = [], faultOf = {} }: FormDescription) {
   const only = failure?.code === undefined ? undefined : entryOf(faultOf, failure.code);
   if (failure && only !== undefined) return { [only]: failure.detail };

@@ -2,7 +2,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { type Failure, failureFrom } from './api.ts';
 
-/** Returns a function that runs one action at a time, also as the handler of a form; whether it runs; why it failed last. */
+/** `run` runs one action at a time, also as the handler of a form. `failure`: of the last one. */
 export function useAction(action: (form?: HTMLFormElement) => Promise<void>) {
   const [isBusy, setIsBusy] = useState(false);
   const [failure, setFailure] = useState<Failure>();

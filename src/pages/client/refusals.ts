@@ -7,5 +7,5 @@ const UNKNOWN = {
   remedy: 'See `detail` in the response.',
 };
 
-/** Returns what a refusal of a request is called, what an operator can do (`advice`), and what the client can (`remedy`). */
+/** Returns the title of a refusal, what an operator can do (`advice`), and what the client can do (`remedy`). */
 export const refusalOf = (code: string) => ({ ...UNKNOWN, ...entryOf<ProblemEntry>(PROBLEMS, code) });

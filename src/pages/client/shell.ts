@@ -1,4 +1,4 @@
-/** The frame of every page: the bar at the top, an outage, which is told once for the whole page, and the content. */
+/** The frame of every page: the bar at the top, with a line about what does not respond, and the content. */
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';

@@ -1,5 +1,4 @@
 /** How much is left, until when, and which requests were refused. */
-
 import { html } from 'htm/preact';
 import type { UsageDocument } from '../../admin-api/responses.ts';
 import { address } from '../../pages/client/api.ts';

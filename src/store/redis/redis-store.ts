@@ -12,7 +12,6 @@
  * With Sentinel, each connection goes to the server that is the master at the time of connecting. In a cluster there
  * are four connections to each master: see cluster.ts.
  */
-
 import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';

@@ -86,7 +86,8 @@ export class CustomerShares {
 
   /**
    * Removes customers without requests, if there are more than `kept` customers in all. Call it periodically: a Map with
-   * an insertion and a deletion per request is costly for the garbage collector (see `Deadlines`), as is a new share for each.
+   * an insertion and a deletion per request is costly for the garbage collector (see `Deadlines`), and so is a new share
+   * for each request.
    */
   sweep(kept: number): void {
     if (this.#shares.size <= kept) return;

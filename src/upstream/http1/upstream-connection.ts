@@ -207,7 +207,7 @@ export class UpstreamConnection implements TurnEndListener {
     socket.once('drain', () => this.#handler?.onDrained?.());
   }
 
-  /** Takes the first `length` of `bytes`. Those that arrive before the request is written are not its response. */
+  /** Handles the first `length` bytes. What arrives before the request is written is not a response to it. */
   #receive(bytes: Buffer, length: number): void {
     const handler = this.#handler;
     if (handler === undefined) {

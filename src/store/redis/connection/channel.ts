@@ -1,6 +1,6 @@
 /**
- * How the store's parts send commands to Redis, one by one or in pipelines. A channel is one connection, or in a cluster one to each
- * master. In a cluster, each command is sent to the master that holds its Redis key (called name here).
+ * How the store's parts send commands to Redis, one by one or in pipelines. A channel is one connection, or in a cluster
+ * one to each master. There, each command is sent to the master that holds its Redis key (called name here).
  */
 import type { Fields } from '../../record-fields.ts';
 import { type StoreOp, StoreUnavailableError } from '../../store.ts';

@@ -2,7 +2,6 @@
  * Lists of keys and customers. A list implies that other records do not exist, so listing fails when the store lost its
  * data or evicted keys: see data-loss-detection.ts.
  */
-
 import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId } from '../../record-fields.ts';
 import type { RecordStore, StoreOp } from '../../store.ts';
 import { readHashes } from '../connection/channel.ts';

@@ -3,7 +3,6 @@
  * wrong type or a reply of a wrong form is an error and never "no record". A store that lost its data does not report
  * "no record" either: see data-loss-detection.ts.
  */
-
 import type { Invalidations } from '../../invalidations.ts';
 import { type DecideChange, recordChanges } from '../../record-changes.ts';
 import {
