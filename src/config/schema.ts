@@ -340,7 +340,7 @@ export const configSchema = types.mapping({
     .describe('Quotas of single customers; they override plan and customer record.'),
   auth: types
     .mapping({
-      realm: types.realm.default('conversations').describe('The realm in WWW-Authenticate.'),
+      realm: types.realm.default('api').describe('The realm in WWW-Authenticate.'),
       cache_seconds: types.seconds
         .default(30)
         .describe(

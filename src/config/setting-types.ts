@@ -1,5 +1,5 @@
 /**
- * Schemas of the types of settings. Each has one rule in words, which is the problem's text however a value breaks it, and
+ * Schemas of the types of settings. Each has one rule in words, with which the problem's text begins however a value breaks it, and
  * metadata for json-schema.ts: `typeInWords`, and `isSecret` if the value is never shown.
  */
 import { METHODS } from 'node:http';
@@ -151,11 +151,20 @@ export const stringOrUri = text(
 /** Shorter assertions could expire during a slow request; longer ones could outlive the API key they represent. */
 export const assertionSeconds = amount('seconds', 10, 3600);
 
-export const routePath = text(
-  'path',
-  'must begin with "/" and have segments of A-Z a-z 0-9 . _ ~ - or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end',
-  isRoutePath,
-);
+/** As other routers write a parameter and the rest of a path. The hint is fixed text: no problem repeats a value. */
+const FOREIGN_ROUTE_PATH = /\/:\w|\/\*/;
+const ROUTE_PATH_RULE =
+  'must begin with "/" and have segments of A-Z a-z 0-9 . _ ~ - or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end';
+
+export const routePath = z
+  .string(ROUTE_PATH_RULE)
+  .refine(isRoutePath, {
+    error: ({ input }) =>
+      FOREIGN_ROUTE_PATH.test(String(input))
+        ? `${ROUTE_PATH_RULE}; write {id} instead of :id, and {rest...} instead of *`
+        : ROUTE_PATH_RULE,
+  })
+  .meta({ typeInWords: 'path' });
 
 /** CONNECT and TRACE are for proxies (RFC 9110 §9.3.6, §9.3.8). A method that the parser lacks never arrives. */
 const ROUTE_METHODS = METHODS.filter((name) => name !== 'CONNECT' && name !== 'TRACE');

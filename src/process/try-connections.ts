@@ -34,7 +34,25 @@ async function tryStoreOf({ store }: Config): Promise<ConnectionFinding[]> {
   const subject = `store ${withoutUserInfo(store.url)}`;
   const late: StoreFinding = { outcome: 'error', text: `no result within ${STORE_TIMEOUT_MS / 1000} s` };
   const findings = await Promise.race([tryStore(store), setTimeout(STORE_TIMEOUT_MS, [late], { ref: false })]);
-  return findings.map((finding) => ({ subject, ...finding }));
+  return findings.map(({ outcome, text }) => ({
+    subject,
+    outcome,
+    text: outcome === 'error' ? text + adviceFor('store', store.url, text) : text,
+  }));
+}
+
+const UNKNOWN_ISSUER = /self-signed certificate|unable to (?:get|verify)/;
+const CLOSED_BY_PEER = /ECONNRESET|Connection is closed|closed the connection/;
+const NOT_TLS = /wrong version number|packet length|connect ETIMEDOUT/;
+
+/** Returns what to do about an error that is probably due to TLS, as a clause; empty text for any other error. */
+function adviceFor(section: 'store' | 'upstream', url: string, error: string): string {
+  const [scheme = ''] = url.split(':', 1);
+  const plain = scheme.replace(/^(redis|http)s/, '$1');
+  if (UNKNOWN_ISSUER.test(error)) return `; name the CA that issued its certificate in ${section}.tls.ca_file`;
+  if (scheme !== plain) return NOT_TLS.test(error) ? `; if it does not use TLS, write ${plain}://` : '';
+  const secure = scheme.replace(/^(redis|http)/, '$1s');
+  return secure !== plain && CLOSED_BY_PEER.test(error) ? `; if it uses TLS, write ${secure}://` : '';
 }
 
 /** Compares the records with the file. Not in the embedded store: opening its file would write to it. */
@@ -95,7 +113,7 @@ function tryUpstreamsOf({ upstream }: Config): Promise<ConnectionFinding>[] {
     const subject = `upstream ${url}`;
     const startedMs = performance.now();
     const fault = await tryUpstream(new URL(url), { ...upstream, maxHeaderBytes: upstream.responseHeaderBytes });
-    if (fault !== undefined) return { subject, outcome: 'error', text: fault };
+    if (fault !== undefined) return { subject, outcome: 'error', text: fault + adviceFor('upstream', url, fault) };
     const done = healthCheck ? `health check ${healthCheck.path} passed` : 'connected';
     return { subject, outcome: 'ok', text: `${done} in ${Math.round(performance.now() - startedMs)} ms` };
   });

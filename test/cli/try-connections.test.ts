@@ -185,8 +185,16 @@ test('an upstream is good when its connection, its certificate and its health ch
       outcome: 'ok',
       text: 'the file does not exist yet, and can be created',
     },
-    { outcome: 'error', text: expect.stringMatching(/certificate/) },
+    {
+      outcome: 'error',
+      text: expect.stringMatching(/certificate.*; name the CA that issued its certificate in upstream\.tls\.ca_file$/),
+    },
   ]);
+  const [, plain] = await connectionsOf(
+    store,
+    `urls: ["http://127.0.0.1:${tlsPort}"], health_check: { path: /, interval_ms: 2000 }`,
+  );
+  expect(plain?.text).toMatch(/; if it uses TLS, write https:\/\/$/);
   const trusted = await connectionsOf(store, `${https}, tls: { ca_file: ${ca} }`);
   expect(trusted[1]).toMatchObject({ outcome: 'ok', text: expect.stringMatching(/^connected in \d+ ms$/) });
   const unhealthy = await connectionsOf(
@@ -194,6 +202,27 @@ test('an upstream is good when its connection, its certificate and its health ch
     `urls: ["http://127.0.0.1:${sick}"], health_check: { path: /healthz, interval_ms: 2000 }`,
   );
   expect(unhealthy[1]).toMatchObject({ outcome: 'error', text: 'status 503' });
+});
+
+test('a store that uses TLS otherwise than the URL says is an error that says what to change', async () => {
+  const authority = createCertificate({ name: 'authority.test' });
+  const { cert, key } = createCertificate({ name: 'localhost', issuer: authority });
+  const secure = await startRedis({ tls: { cert, key, ca: authority.cert }, args: ['--tls-auth-clients', 'no'] });
+  onTestFinished(() => secure.stop());
+  const plain = await startRedis();
+  onTestFinished(() => plain.stop());
+  const upstream = `urls: ["http://127.0.0.1:${await findClosedPort()}"]`;
+  const storeError = async (url: string) => {
+    const [store] = await connectionsOf(url, upstream);
+    expect(store?.outcome).toBe('error');
+    return store?.text;
+  };
+  expect(await storeError(`redis://127.0.0.1:${secure.port}`)).toMatch(/; if it uses TLS, write rediss:\/\/$/);
+  expect(await storeError(`redis+cluster://127.0.0.1:${secure.port}`)).toMatch(/write rediss\+cluster:\/\/$/);
+  expect(await storeError(`rediss://127.0.0.1:${secure.port}`)).toMatch(
+    /; name the CA that issued its certificate in store\.tls\.ca_file$/,
+  );
+  expect(await storeError(`rediss://127.0.0.1:${plain.port}`)).toMatch(/; if it does not use TLS, write redis:\/\/$/);
 });
 
 test('a file that is no SQLite database is an error, and stays as it is', async () => {

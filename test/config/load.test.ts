@@ -13,10 +13,10 @@ const REQUIRED = { UPSTREAM_URL: 'http://backend:3000', REDIS_URL: 'redis://redi
 const QUICK_START = { SAMPLE_BACKEND_URL: 'http://127.0.0.1:3000', TOLLGATE_ADMIN_TOKEN: 'a-token-of-the-tests' };
 
 describe('the shipped files', () => {
-  test('gateway.yaml needs the two addresses only and has the documented defaults', async () => {
+  test('gateway.yaml needs the two addresses only, and has the documented defaults but the realm of its API', async () => {
     const shipped = await loadConfig(join(SHIPPED, 'gateway.yaml'), REQUIRED);
     const minimal = await load(
-      'admin: {}\nstore: { url: "redis://redis:6379/1" }\nupstream: { urls: ["http://backend:3000"] }',
+      'admin: {}\nstore: { url: "redis://redis:6379/1" }\nupstream: { urls: ["http://backend:3000"] }\nauth: { realm: conversations }',
     );
     // These tell of the file, and not of what it sets.
     const {

@@ -68,6 +68,13 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
     'routes:\n  - path: /a/{x}/{x...}\n    methods: [GET]',
     `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],
+  ...['/books/:id', '/reports/*'].map(
+    (path) =>
+      [
+        `routes:\n  - { path: "${path}", methods: [GET] }`,
+        `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end; write {id} instead of :id, and {rest...} instead of *`,
+      ] as const,
+  ),
   ['routes:\n  - { path: /a, methods: [GET, CONNECT] }', `4: routes[0].methods[1]: ${METHOD_RULE}`],
   ['routes:\n  - { path: /a, methods: [TRACE] }', `4: routes[0].methods[0]: ${METHOD_RULE}`],
   ['routes:\n  - { path: /a, methods: [post] }', `4: routes[0].methods[0]: ${METHOD_RULE}`],

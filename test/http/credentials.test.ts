@@ -3,7 +3,7 @@ import { fieldValues } from './support/http-reader.ts';
 import { head, useHttpSystem } from './support/system.ts';
 
 const { expectPassed, expectRefused } = useHttpSystem({ config: { auth: { failures_per_minute: 10_000 } } });
-const BARE = 'Bearer realm="conversations"';
+const BARE = 'Bearer realm="api"';
 
 function withFields(...fields: string[]): string {
   return head('GET /v1/conversations HTTP/1.1', 'Host: a', ...fields);

@@ -18,7 +18,7 @@ it('a key in the query, without an Authorization header, is refused as exposed a
   for (const target of targets) {
     const answer = await exchangeRaw(gateway.public, `GET ${target} HTTP/1.1\r\nHost: api.example\r\n\r\n`);
     expect(answer.status).toBe(401);
-    expect(answer.headers['www-authenticate']).toBe('Bearer realm="conversations"');
+    expect(answer.headers['www-authenticate']).toBe('Bearer realm="api"');
     const problem = JSON.parse(answer.body);
     expect(problem).toMatchObject({ code: 'key_in_query', type: 'urn:tollgate:problem:key-in-query' });
     expect(problem.detail).toContain('Consider it exposed: ask whoever gave you the key for a new one');

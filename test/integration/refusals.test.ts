@@ -45,44 +45,39 @@ describe.each(STORES)('refusals over $name', ({ start }) => {
 
   describe('credentials', () => {
     it.each([
-      ['none', [], 'missing_key', 'Bearer realm="conversations"'],
-      ['another scheme', ['Authorization: Basic dTpw'], 'missing_key', 'Bearer realm="conversations"'],
-      ['an empty header', ['Authorization:'], 'missing_key', 'Bearer realm="conversations"'],
+      ['none', [], 'missing_key', 'Bearer realm="api"'],
+      ['another scheme', ['Authorization: Basic dTpw'], 'missing_key', 'Bearer realm="api"'],
+      ['an empty header', ['Authorization:'], 'missing_key', 'Bearer realm="api"'],
       [
         'a scheme without a token',
         ['Authorization: Bearer'],
         'malformed_key',
-        'Bearer realm="conversations", error="invalid_request"',
+        'Bearer realm="api", error="invalid_request"',
       ],
-      [
-        'two tokens',
-        ['Authorization: Bearer KEY KEY'],
-        'malformed_key',
-        'Bearer realm="conversations", error="invalid_request"',
-      ],
+      ['two tokens', ['Authorization: Bearer KEY KEY'], 'malformed_key', 'Bearer realm="api", error="invalid_request"'],
       [
         'two headers',
         ['Authorization: Bearer KEY', 'authorization: Bearer KEY'],
         'malformed_key',
-        'Bearer realm="conversations", error="invalid_request"',
+        'Bearer realm="api", error="invalid_request"',
       ],
       [
         'bytes that are no token',
         ['Authorization: Bearer abc"defgh'],
         'malformed_key',
-        'Bearer realm="conversations", error="invalid_request"',
+        'Bearer realm="api", error="invalid_request"',
       ],
       [
         'a token of 10 KiB',
         [`Authorization: Bearer ${'a'.repeat(10_240)}`],
         'malformed_key',
-        'Bearer realm="conversations", error="invalid_request"',
+        'Bearer realm="api", error="invalid_request"',
       ],
       [
         'an unknown key',
         ['Authorization: Bearer unknown-key'],
         'invalid_key',
-        'Bearer realm="conversations", error="invalid_token"',
+        'Bearer realm="api", error="invalid_token"',
       ],
     ] as const)('%s', async (_, fields, code, challenge) => {
       const answer = await expectRefusal(get('/v1/conversations', ...fields), code);

@@ -182,7 +182,7 @@ function expectProblem(answer: ReadAnswer, codes: readonly ProblemCode[], what: 
   const { status } = PROBLEMS[problem.code as ProblemCode];
   expect([answer.status, problem.status], what).toEqual([status, status]);
   expect(problem.request_id, what).toBe(fieldValue(answer, 'x-request-id'));
-  if (status === 401) expect(fieldValue(answer, 'www-authenticate'), what).toMatch(/^Bearer realm="conversations"/);
+  if (status === 401) expect(fieldValue(answer, 'www-authenticate'), what).toMatch(/^Bearer realm="api"/);
   if (status === 405) expect(fieldValue(answer, 'allow'), what).toBe('GET, HEAD');
 }
 
