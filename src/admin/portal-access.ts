@@ -37,7 +37,7 @@ export function portalAccessHandlers({
       returnUrl,
       expiresAtMs: clock.nowMs() + ttlMs,
     };
-    if (!(await portalSessions.add(kind, portalSecretHash(secret), session, ttlMs))) noSuchCustomer();
+    if (!(await portalSessions.add(kind, portalSecretHash(secret), session, ttlMs))) noSuchCustomer(session.customer);
     const expiresAt = isoTime(session.expiresAtMs);
     const details = { id: session.id, scopes: session.scopes.join(' '), user, expiresAt };
     return { secret, customer, details, reply: { id: session.id, expiresAt } };

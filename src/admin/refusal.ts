@@ -24,7 +24,7 @@ export async function requireCustomer(
   records: Pick<RecordStore, 'findCustomerRecord'>,
   id: string,
 ): Promise<CustomerRecord> {
-  return (await records.findCustomerRecord(possibleCustomerId(id))) ?? noSuchCustomer();
+  return (await records.findCustomerRecord(possibleCustomerId(id))) ?? noSuchCustomer(id);
 }
 
 /** Returns the key. @throws Refusal `not_found`, also for an invalid key id. */
@@ -40,10 +40,12 @@ export function possibleKeyId(id: string): string {
   return id.length <= MAX_KEY_ID_LENGTH ? id : noSuchKey();
 }
 
-export function noSuchCustomer(): never {
-  throw new Refusal('not_found', 'There is no customer with this id.');
+/** `id`: valid; undefined for text that cannot be a customer's id. */
+export function noSuchCustomer(id?: string): never {
+  throw new Refusal('not_found', `There is no customer ${id ?? 'with this id'}.`);
 }
 
+/** Does not repeat the id: clients send whole keys by mistake. */
 export function noSuchKey(): never {
   throw new Refusal('not_found', 'There is no key with this id.');
 }

@@ -1,6 +1,7 @@
 /** Commands for customers: plans, limits, suspension. */
 import type { Command } from '@commander-js/extra-typings';
 import type { CustomerDocument } from '../admin-api/responses.ts';
+import type { AdminClient } from '../admin-client/admin-client.ts';
 import { printable } from '../admin-client/printable.ts';
 import { inNumber } from '../base/in-number.ts';
 import {
@@ -48,6 +49,7 @@ export function addCustomerCommands(program: Command): void {
         search,
       };
       const found = await client.list('GET /admin/v1/customers', { query });
+      if (plan !== undefined && found.length === 0) await requirePlan(client, plan);
       // The store returns them in no useful order.
       const sorted = found.toSorted((a, b) => (a.id < b.id ? -1 : 1));
       const isFiltered = Object.values(query).some((value) => value !== undefined);
@@ -127,6 +129,15 @@ export function addCustomerCommands(program: Command): void {
       await client.call('DELETE /admin/v1/customers/:id', { id: customer });
       await print(`Customer ${customer} is deleted, its keys with it.\n`);
     });
+}
+
+/** Called if no customer is on the plan: records may have a plan that is not configured. @throws Error */
+async function requirePlan(client: AdminClient, plan: string): Promise<void> {
+  const { plans } = await client.call('GET /admin/v1/config', {});
+  if (Object.hasOwn(plans, plan)) return;
+  throw new Error(
+    printable(`plan ${plan} is not configured; the configured plans are ${Object.keys(plans).join(', ')}`),
+  );
 }
 
 /** Adds the customer and the options of what can be set at creation and by a change. */

@@ -75,7 +75,8 @@ export function portalHandlers(
       await countWrite(res);
       const stored = await requireRoom(customer.id, portal.maxKeys - 1, ['live']);
       requireWithinOne(boundsOfNewKey(stored, clock.nowMs()), body);
-      const { key, record } = (await issueKey(context, { ...body, customer: customer.id })) ?? noSuchCustomer();
+      const { key, record } =
+        (await issueKey(context, { ...body, customer: customer.id })) ?? noSuchCustomer(customer.id);
       // Another one may have been created at the same time.
       await requireRoom(customer.id, portal.maxKeys, ['live']).catch(async (error: unknown) => {
         await records.discardKey(record.id);

@@ -257,7 +257,21 @@ describe('what cannot be done', () => {
       ['customers', 'create', 'acme', '--plan', 'starter'],
       /A customer with this id exists .*\(conflict\)$/,
     ],
-    ['an unknown plan', ['customers', 'create', 'other', '--plan', 'gold'], /plan.*\(unprocessable\)$/],
+    [
+      'an unknown plan',
+      ['customers', 'create', 'other', '--plan', 'gold'],
+      /plan: must be one of the configured plans: starter, .*\(unprocessable\)$/,
+    ],
+    [
+      'a change of a customer that does not exist',
+      ['customers', 'update', 'acmee', '--suspended'],
+      /There is no customer acmee\. \(not_found\)$/,
+    ],
+    [
+      'a key of a customer that does not exist',
+      ['keys', 'create', 'acmee'],
+      /There is no customer acmee\. \(not_found\)$/,
+    ],
     [
       'an expiry in the past',
       ['keys', 'create', 'acme', '--expires-at', '2020-01-01T00:00:00Z'],
@@ -302,6 +316,15 @@ describe('what cannot be done', () => {
       stderr: 'There are no customers.\n',
     });
     expect(await succeedAsJson('customers', 'list')).toEqual({ items: [], next_cursor: null });
+  });
+
+  it('a list filtered by a plan that neither the configuration nor a customer has is an error that lists the plans', async () => {
+    expect(await tollgate('customers', 'list', '--plan', 'gold')).toMatchObject({
+      status: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/^tollgate: plan gold is not configured; the configured plans are starter, .+\n$/),
+    });
+    expect((await tollgate('customers', 'list', '--plan', 'starter')).stderr).toBe('There are no such customers.\n');
   });
 
   it('says how fresh the list of customers near their limits is', async () => {
