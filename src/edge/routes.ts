@@ -170,7 +170,8 @@ export function createRouteTable(definitions: readonly RouteDefinition[], aliase
     if (isOtherVersion && !versions.includes(requested.base + requested.version)) {
       return `Version ${requested.version} does not exist. The API is under ${listed(versions)}.`;
     }
-    return `There is nothing at this path. Available paths: ${available}.`;
+    const miss = path === '/' ? 'This is an API, without a page at its root.' : 'There is nothing at this path.';
+    return `${miss} Available paths: ${available}.`;
   }
 
   return {

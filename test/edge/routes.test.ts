@@ -90,6 +90,12 @@ describe('a near miss gets the correct form', () => {
       'There is nothing at this path. Available paths: /api/v1/conversations and /api/v1/conversations/{id}.',
     );
   });
+
+  it('the root, which browsers open first, is called the root of an API', () => {
+    expect(missDetail('/')).toBe(
+      'This is an API, without a page at its root. Available paths: /api/v1/conversations and /api/v1/conversations/{id}.',
+    );
+  });
 });
 
 it('a long list of routes is cut off', () => {
