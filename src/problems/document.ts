@@ -52,10 +52,10 @@ export function problemResponse(
   };
 }
 
-/** Returns the `type` member: the registered type if there is one, else a URN built from the code. */
+/** Returns the `type` member: the type that a draft requests of IANA if there is one, else a URN built from the code. */
 function problemType(code: ProblemCode): string {
-  const { registeredType }: ProblemEntry = PROBLEMS[code];
-  if (registeredType !== undefined) return `https://iana.org/assignments/http-problem-types#${registeredType}`;
+  const { requestedType }: ProblemEntry = PROBLEMS[code];
+  if (requestedType !== undefined) return `https://iana.org/assignments/http-problem-types#${requestedType}`;
   return `urn:tollgate:problem:${code.replaceAll('_', '-')}`;
 }
 

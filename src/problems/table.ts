@@ -13,8 +13,8 @@ export interface ProblemEntry {
   readonly remedy: string;
   /** What the operator can do for a customer whose requests are refused with it, for the console. */
   readonly advice?: string;
-  /** Type that draft-ietf-httpapi-ratelimit-headers adds to the registry of problem types (RFC 9457 §4.2). */
-  readonly registeredType?: 'quota-exceeded';
+  /** Type that draft-ietf-httpapi-ratelimit-headers-11 requests for IANA's registry of problem types (RFC 9457 §4.2). */
+  readonly requestedType?: 'quota-exceeded';
 }
 
 export const PROBLEMS = {
@@ -91,7 +91,7 @@ export const PROBLEMS = {
   quota_exceeded: {
     status: 429,
     title: 'Hourly quota exceeded',
-    registeredType: 'quota-exceeded',
+    requestedType: 'quota-exceeded',
     when: 'The customer has used its quota of the last 3600 seconds; all keys of a customer share it.',
     remedy: 'Wait for the seconds in `Retry-After`, then try again; refused requests are not counted.',
     advice: 'Wait, raise the limit, or reset the usage.',
@@ -99,7 +99,7 @@ export const PROBLEMS = {
   burst_exceeded: {
     status: 429,
     title: 'Too many requests at once',
-    registeredType: 'quota-exceeded',
+    requestedType: 'quota-exceeded',
     when: "The customer sent more requests within a second than its plan's `burst_per_second`.",
     remedy: 'Wait for the seconds in `Retry-After` and send more slowly; refused requests are not counted.',
     advice: 'The client should spread its requests and obey Retry-After. Or raise burst_per_second of the plan.',
