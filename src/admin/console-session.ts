@@ -65,7 +65,7 @@ export function consoleSessionRoutes(context: AdminContext, gate: Gate): PathHan
 
   return {
     '/console/session': {
-      post: [fromOwnPage(SESSION_COOKIE), ...jsonBody(MAX_LOGIN_BYTES), logIn],
+      post: [fromOwnPage(SESSION_COOKIE), jsonBody(MAX_LOGIN_BYTES), logIn],
       async get(req, res) {
         const credentials = credentialsOf(req.headers);
         // Pages ask this first. To have no session is no failed attempt.

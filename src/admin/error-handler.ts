@@ -62,26 +62,13 @@ function problemOf(error: unknown, method: string, { isForOperators }: Recipient
     const doubt = isRead ? '.' : '; it is unknown whether a change was made.';
     return retrySoon('store_unavailable', `The store does not respond${doubt}`);
   }
-  return parserProblem(error) ?? { code: 'internal_error', detail: 'The gateway failed. The log has the request_id.' };
+  // Express's router gives a path that it cannot decode a status.
+  if (error instanceof URIError && 'status' in error) {
+    return { code: 'not_found', detail: 'The path has an encoding that cannot be decoded.' };
+  }
+  return { code: 'internal_error', detail: 'The gateway failed. The log has the request_id.' };
 }
 
 function retrySoon(code: 'store_unavailable' | 'overloaded', detail: string): Problem {
   return { code, detail, headers: ['Retry-After', '1'] };
-}
-
-/** Express's router and body parser give client errors a status below 500. */
-function parserProblem(error: unknown): Problem | undefined {
-  if (!(error instanceof Error) || !('status' in error)) return undefined;
-  switch (error.status) {
-    case 413:
-      return { code: 'body_too_large', detail: `The body is larger than ${'limit' in error && error.limit} bytes.` };
-    case 415:
-      return { code: 'unsupported_media_type', detail: 'Send the body as UTF-8, without Content-Encoding.' };
-    case 400:
-      return error instanceof URIError
-        ? { code: 'not_found', detail: 'The path has an encoding that cannot be decoded.' }
-        : { code: 'malformed_json', detail: 'The body is not a complete and valid JSON document.' };
-    default:
-      return undefined;
-  }
 }

@@ -2,44 +2,81 @@
  * Parses the body and the query of a request, and returns their members in camel case. Neither is parsed before the
  * request is authenticated.
  */
-import express, { type Request, type RequestHandler } from 'express';
+import type { Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
 import { describeIssue, type InputNouns } from '../admin-api/requests.ts';
 import { type CamelCased, camelCased } from '../base/camel-case.ts';
+import { announcesBody } from '../listener/connections.ts';
+import { type BodyFault, readBody } from '../listener/held-body.ts';
 import { Refusal } from './refusal.ts';
+import { factsOf } from './response-locals.ts';
 
 const MAX_BODY_BYTES = 64 * 1024;
+/** Before authentication: enough for the code of a link to the portal. */
+const MAX_UNKNOWN_BYTES = 1024;
 /** Enough for a config file with an override for each of ten thousand customers. */
 const MAX_YAML_BYTES = 1024 * 1024;
-const YAML = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
+const JSON_TYPE = /^application\/json\s*(;|$)/i;
+const YAML_TYPE = /^(?:application|text)\/(?:x-)?yaml\s*(;|$)/i;
+/** RFC 8259 §8.1 permits no other. */
+const FOREIGN_CHARSET = /;\s*charset\s*=\s*"?(?!utf-8\b)/i;
 
 /**
- * Parses a JSON body into `req.body`, which stays undefined without a body. error-handler.ts turns the errors of
- * Express's parser into problem documents.
+ * Parses a JSON body into `req.body`, which stays undefined without a body. `unknownLimitBytes`: for a request that is not
+ * authenticated.
  */
-export function jsonBody(limit = MAX_BODY_BYTES): RequestHandler[] {
-  return [requireJson, express.json({ limit, inflate: false, strict: false, type: () => true })];
+export function jsonBody(unknownLimitBytes = MAX_UNKNOWN_BYTES): RequestHandler {
+  return async (req, res, next) => {
+    const { 'content-type': type = '' } = req.headers;
+    // Before the body is read, so that a browser's form post is never parsed.
+    if (announcesBody(req) && !JSON_TYPE.test(type)) {
+      throw new Refusal('unsupported_media_type', 'Send the body with Content-Type: application/json.');
+    }
+    const content = await contentOf(req, res, MAX_BODY_BYTES, unknownLimitBytes);
+    if (content?.length) req.body = parseJson(content);
+    next();
+  };
 }
 
-/** Parses a YAML body, which may be larger, into a Buffer `req.body`; undefined without a body. */
-export function yamlBody(): RequestHandler[] {
-  return [requireYaml, express.raw({ limit: MAX_YAML_BYTES, inflate: false, type: () => true })];
-}
-
-const requireYaml: RequestHandler = (req, _res, next) => {
-  if (YAML.test(req.headers['content-type'] ?? '')) return next();
-  next(new Refusal('unsupported_media_type', 'Send the file with Content-Type: application/yaml.'));
-};
-
-/** Checks the content type before the body is read, so that a browser's form post is never parsed. */
-const requireJson: RequestHandler = (req, _res, next) => {
-  const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type = '' } = req.headers;
-  const hasBody = coding !== undefined || (length !== undefined && Number(length) > 0);
-  if (hasBody && !/^application\/json\s*(;|$)/i.test(type)) {
-    return next(new Refusal('unsupported_media_type', 'Send the body with Content-Type: application/json.'));
+/** Takes a YAML body, which may be larger, as the Buffer `req.body`; undefined without a body. */
+export const yamlBody: RequestHandler = async (req, res, next) => {
+  if (!YAML_TYPE.test(req.headers['content-type'] ?? '')) {
+    throw new Refusal('unsupported_media_type', 'Send the file with Content-Type: application/yaml.');
   }
+  req.body = await contentOf(req, res, MAX_YAML_BYTES);
   next();
 };
+
+/** @throws Refusal after which the connection is closed, because the rest of the body is not read. */
+async function contentOf(req: Request, res: Response, knownLimitBytes: number, unknownLimitBytes = MAX_UNKNOWN_BYTES) {
+  const { 'content-encoding': coding = 'identity', 'content-type': type = '' } = req.headers;
+  if (announcesBody(req) && (coding.toLowerCase() !== 'identity' || FOREIGN_CHARSET.test(type))) {
+    throw new Refusal('unsupported_media_type', 'Send the body as UTF-8, without Content-Encoding.');
+  }
+  const isKnown = factsOf(res).actor !== undefined;
+  const limitBytes = isKnown ? knownLimitBytes : unknownLimitBytes;
+  const content = await readBody(req, res, { limitBytes, isKnown });
+  if (typeof content !== 'string') return content;
+  res.shouldKeepAlive = false;
+  throw bodyFaults(limitBytes)[content];
+}
+
+const bodyFaults = (limitBytes: number): Readonly<Record<BodyFault, Refusal>> => ({
+  too_large: new Refusal('body_too_large', `The body is larger than ${limitBytes} bytes.`),
+  framing: new Refusal('bad_request', 'The chunks of the body are too small for their number. Send larger ones.'),
+  incomplete: MALFORMED,
+});
+
+const MALFORMED = new Refusal('malformed_json', 'The body is not a complete and valid JSON document.');
+
+function parseJson(content: Buffer): unknown {
+  try {
+    // Removes a byte order mark, as TextDecoder does.
+    return JSON.parse(new TextDecoder().decode(content));
+  } catch {
+    throw MALFORMED;
+  }
+}
 
 /** Parses the body with a schema; a missing body counts as `{}`. @throws Refusal naming every invalid member. */
 export function parseBody<Schema extends z.ZodType<object>>(

@@ -52,7 +52,7 @@ export function bindHandlers<Table extends RouteTable>(
       if (reply === undefined) res.status(204).end();
       else if (toDocument) res.status(status ?? 200).json(toDocument(source));
     };
-    const before = [...guardsOf(endpoint as keyof Table), ...(isYaml ? yamlBody() : jsonBody())];
+    const before = [...guardsOf(endpoint as keyof Table), isYaml ? yamlBody : jsonBody()];
     bound[path] = { ...bound[path], [method.toLowerCase()]: [...before, handle] };
   }
   return bound;

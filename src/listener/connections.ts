@@ -31,6 +31,8 @@ interface ConnectionsOptions {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
   readonly observer: Pick<Metrics, 'connection' | 'connectionClosed'>;
+  /** Returns whether a new connection can displace one whose only request in progress is this one. Default: never. */
+  readonly mayDisplace?: (req: IncomingMessage) => boolean;
 }
 
 /** Age from which a new connection can displace one without a complete request. */
@@ -108,7 +110,7 @@ class Connection {
 
 export type Connections = ReturnType<typeof createConnections>;
 
-export function createConnections({ limits, clock, observer }: ConnectionsOptions) {
+export function createConnections({ limits, clock, observer, mayDisplace = () => false }: ConnectionsOptions) {
   /** Connections without a complete request yet, oldest first. */
   const withoutRequest = new Set<Connection>();
   /** Connections that have sent a request. Those checked by `findIdle` move to the end. */
@@ -168,7 +170,9 @@ export function createConnections({ limits, clock, observer }: ConnectionsOption
     let checksLeft = Math.min(CHECKED_PER_SEARCH, withRequest.size);
     for (const connection of withRequest) {
       if (checksLeft-- === 0) break;
-      if (connection.inProgress === 0) return connection;
+      const { inProgress, waiting, newest } = connection;
+      const isAlone = inProgress === 1 && waiting === undefined;
+      if (inProgress === 0 || (isAlone && newest && mayDisplace(newest.req))) return connection;
       withRequest.delete(connection);
       withRequest.add(connection);
     }

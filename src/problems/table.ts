@@ -146,7 +146,7 @@ export const PROBLEMS = {
   bad_request: {
     status: 400,
     title: 'Malformed request',
-    when: 'The bytes are not one well-formed HTTP/1.1 request: a malformed header or body, or a body of ambiguous length. Or the path has forbidden characters or encodings.',
+    when: 'The bytes are not one well-formed HTTP/1.1 request: a malformed header or body, or a body of ambiguous length. Or the path has forbidden characters or encodings. Admin API and portal: the chunks of the body have more than 16 KiB of framing.',
     remedy: 'Correct what `detail` names. The connection is closed.',
   },
   body_not_allowed: {
@@ -158,7 +158,7 @@ export const PROBLEMS = {
   body_too_large: {
     status: 413,
     title: 'Request body too large',
-    when: 'The body is longer than the `max_body_bytes` of its route, or than `limits.body_bytes`. Admin API: it is larger than 64 KiB, or the config file to preview larger than 1 MiB.',
+    when: 'The body is longer than the `max_body_bytes` of its route, or than `limits.body_bytes`. Admin API and portal: it is larger than 64 KiB, or the config file to preview larger than 1 MiB; without valid credentials, larger than 1 KiB, or a login at the console larger than 16 KiB.',
     remedy:
       'Send less at a time. A request whose Content-Length is too large is not counted; one with a chunked body is, if a part of it was already forwarded. The connection is closed.',
     advice: 'The client should send less at a time. Or raise max_body_bytes of the route.',
