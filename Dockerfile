@@ -32,7 +32,7 @@ ARG REVISION=""
 LABEL org.opencontainers.image.title="tollgate" \
       org.opencontainers.image.description="API gateway: API keys, hourly quotas, one REST backend" \
       org.opencontainers.image.licenses="MIT" \
-      org.opencontainers.image.version="0.2.0" \
+      org.opencontainers.image.version="0.3.0-dev" \
       org.opencontainers.image.revision="${REVISION}"
 ENV PATH=/usr/local/bin NODE_ENV=production
 COPY --from=runtime /runtime /

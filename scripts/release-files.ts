@@ -6,6 +6,8 @@ import { join } from 'node:path';
 
 const UNRELEASED = '## [Unreleased]\n';
 const VERSION = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)$/;
+/** Marks the version of sources between two releases. */
+const DEVELOPMENT = /-dev$/;
 
 /** Where versions are, besides package.json and package-lock.json, which npm changes. Each pattern matches exactly once. */
 const PLACES: readonly (readonly [file: string, version: RegExp])[] = [
@@ -21,12 +23,14 @@ export function lastReleasedVersion(folder: string): string {
   return version;
 }
 
-/** Returns why `next` cannot follow `current`, or undefined if it can. */
+/** Returns why `next` cannot follow `current`, or undefined if it can. 1.2.3 follows 1.2.3-dev, its development version. */
 export function versionFault(current: string, next: string): string | undefined {
-  const [old, wanted] = [current, next].map((text) => VERSION.exec(text)?.slice(1).map(Number));
+  const [old, wanted] = [current.replace(DEVELOPMENT, ''), next].map((text) =>
+    VERSION.exec(text)?.slice(1).map(Number),
+  );
   if (wanted === undefined) return `"${next}" is not a version of the form 1.2.3`;
   const different = wanted.findIndex((number, index) => number !== old?.[index]);
-  const isHigher = different >= 0 && Number(wanted[different]) > Number(old?.[different]);
+  const isHigher = different < 0 ? DEVELOPMENT.test(current) : Number(wanted[different]) > Number(old?.[different]);
   return isHigher ? undefined : `${next} is not higher than the current version ${current}`;
 }
 

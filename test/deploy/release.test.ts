@@ -31,6 +31,11 @@ describe('a release', () => {
     expect(versionFault('0.1.1', version)).toBeUndefined();
   });
 
+  test('may follow its own development version, but an earlier release cannot', () => {
+    for (const version of ['0.3.0', '0.3.1', '1.0.0']) expect(versionFault('0.3.0-dev', version)).toBeUndefined();
+    for (const version of ['0.3.0-dev', '0.2.9']) expect(versionFault('0.3.0-dev', version)).toContain(version);
+  });
+
   test.each(['0.1.1', '0.1.0', '0.0.9', '0.2', 'v0.2.0', '0.2.0-rc.1', '01.0.0', '0.2.0; rm -r .'])(
     'cannot follow 0.1.1 as %s',
     (version) => expect(versionFault('0.1.1', version)).toContain(version),
