@@ -1,8 +1,10 @@
 /**
  * Serves the public API. Checks each request in this order: overload, syntax, path, method, body size, key, allowed
- * address, browser use, suspension, scope, quota. Then forwards it to the upstream. Only the quota check uses up quota,
+ * address, browser use, suspension, scope, quota. Then forwards it to the upstream. After each wait, the checks from the
+ * key on are repeated by the records of then. Only the quota check uses up quota,
  * and a request that fails a check never reaches the backend.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../base/clock.ts';
 import type { Authentication, Authenticator, InvalidKey } from '../keys/authenticator.ts';
@@ -32,7 +34,7 @@ import type { PublicSettings } from './settings.ts';
 export interface PublicAppParts {
   /** Read once per request. */
   readonly settings: { readonly current: PublicSettings };
-  readonly authenticator: Pick<Authenticator, 'authenticate'>;
+  readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateSha256'>;
   /** `note` is called for every request that its key allows, so it must be cheap. */
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly quota: CustomerQuota;
@@ -141,9 +143,11 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return proceed(context, authenticator.authenticate(credentials.token), authenticated);
   }
 
+  /** Decides by the records of now, so it is called again after each wait: for a body, a signature, or the store. */
   function authenticated(context: RequestContext, authentication: Authentication): Ending {
-    const { settings } = context;
-    recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
+    const { req, settings } = context;
+    const isFirst = context.known === undefined;
+    if (isFirst) recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
     if (authentication.outcome === 'invalid') return refuseKey(context, authentication);
     const { key, customer, addresses } = authentication;
     context.known = authentication;
@@ -153,33 +157,72 @@ export function createPublicApp(parts: PublicAppParts): Express {
     if (addresses?.has(context.client.address) === false) return refuse(context, refusals.ADDRESS_NOT_ALLOWED);
     const hasScope = allowsScope(key, context.scope);
     if (hasScope) parts.keyUses.note(authentication);
-    if (settings.browserKeys !== 'allow' && isSentByBrowser(context.req.headers)) {
+    if (isFirst && settings.browserKeys !== 'allow' && isSentByBrowser(req.headers)) {
       recorder.sentByBrowser(context, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
       if (settings.browserKeys === 'reject') return refuse(context, refusals.browserUse(settings));
     }
     if (customer !== undefined && quota.isSuspended(customer)) return refuse(context, refusals.CUSTOMER_SUSPENDED);
     if (!hasScope) return refuse(context, refusals.insufficientScope(context.scope));
     if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
-    if (context.purpose !== 'forward') return sendUsage(context, customer);
-    if (context.body !== undefined || settings.assertions !== undefined) return prepare(context, customer);
-    return proceed(context, quota.decide(customer), forwardIfAdmitted);
+    if (context.purpose === 'forward') return admit(context, customer);
+    return context.usage === undefined ? readUsage(context, customer) : sendUsage(context);
   }
 
-  /** Before the quota check: an admission expires within seconds, and a request that fails here must not be counted. */
-  async function prepare(context: RequestContext, customer: CustomerRecord): Promise<void> {
-    const { body, keyId = '', plan, settings } = context;
-    if (body !== undefined && !(await receiveStart(context, body, customer))) return;
-    context.assertion = await settings.assertions?.of(customer.id, plan, keyId);
-    if (context.admitted !== undefined) forward(context);
-    else forwardIfAdmitted(context, await quota.decide(customer));
+  /** Forwards the request once nothing is left to wait for, and its quota was decided by this record. */
+  function admit(context: RequestContext, customer: CustomerRecord): Ending {
+    const { body, keyId = '', plan, req, settings } = context;
+    const isBodyAwaited = body !== undefined && !context.hasBodyStart;
+    // A client that expects 100 (RFC 9110 §10.1.1) sends its body only when told to, so its quota is decided first.
+    const expects = isBodyAwaited && req.httpVersion === '1.1' && Boolean(req.headers.expect);
+    // Before the quota check: an admission expires within seconds.
+    if (isBodyAwaited && !expects) return receiveStart(context, body, customer);
+    if (settings.assertions !== undefined && !isBodyAwaited && context.assertedPlan !== plan) {
+      context.assertedPlan = plan;
+      const assertion = settings.assertions.of(customer.id, plan, keyId);
+      if (assertion instanceof Promise) {
+        return assertion.then((signed) => {
+          context.assertion = signed;
+          return recheck(context);
+        });
+      }
+      context.assertion = assertion;
+    }
+    if (!isStillAdmitted(context, customer)) {
+      context.decidedFor = customer;
+      const decision = quota.decide(customer);
+      if (decision instanceof Promise) return decision.then(decidedLater.bind(undefined, context));
+      if (!isAdmitted(context, decision)) return undefined;
+    }
+    return isBodyAwaited ? receiveStart(context, body, customer) : forward(context);
   }
 
-  function forwardIfAdmitted(context: RequestContext, decision: QuotaDecision): undefined {
-    if (isAdmitted(context, decision)) forward(context);
+  function recheck(context: RequestContext): Ending {
+    if (context.known === undefined) throw new Error('a request without a valid key waits');
+    return proceed(context, authenticator.authenticateSha256(context.known.sha256), authenticated);
   }
 
-  function forward(context: RequestContext): void {
+  function decidedLater(context: RequestContext, decision: QuotaDecision): Ending {
+    return isAdmitted(context, decision) ? recheck(context) : undefined;
+  }
+
+  /** Returns whether the request was admitted by this record, and may still begin. If not, returns its unit. */
+  function isStillAdmitted(context: RequestContext, customer: CustomerRecord): boolean {
+    if (context.admitted === undefined) return false;
+    const isInTime = context.beginDeadlineMs > clock.monotonicMs();
+    if (isInTime && isDeepStrictEqual(context.decidedFor, customer)) return true;
+    giveUnitBack(context);
+    return false;
+  }
+
+  function giveUnitBack(context: RequestContext): void {
+    context.admitted?.admission.refund();
+    context.admitted?.release?.();
+    context.admitted = undefined;
+  }
+
+  function forward(context: RequestContext): undefined {
     const { req, settings, passed, trace } = context;
+    if (context.admitted !== undefined) recorder.decided(context, context.admitted);
     const { preserveHost } = settings.upstreamHeaders;
     if (preserveHost && passed?.host !== '') context.host = passed?.host;
     const rawHeaders = trace === undefined ? req.rawHeaders : trace.passedHeaders();
@@ -188,46 +231,38 @@ export function createPublicApp(parts: PublicAppParts): Express {
     forwarder.forward(context, handlers);
   }
 
-  /**
-   * Reads the beginning of the body before the request takes quota. A client that expects 100 (RFC 9110 §10.1.1) sends it
-   * only when told to, so its quota is decided first, and once more if the body took longer than the admission lasts.
-   * Returns false if a response was sent.
-   */
-  async function receiveStart(context: RequestContext, body: RequestBody, customer: CustomerRecord): Promise<boolean> {
-    const { req, res, settings } = context;
+  /** Reads the beginning of the body. */
+  async function receiveStart(context: RequestContext, body: RequestBody, customer: CustomerRecord): Promise<void> {
+    const { res, settings } = context;
     const release = uploads.take(customer.id, Math.ceil(settings.maxInFlight / 4));
-    if (release === undefined) {
-      refuse(context, refusals.TOO_MANY_UPLOADS);
-      return false;
-    }
+    if (release === undefined) return refuse(context, refusals.TOO_MANY_UPLOADS);
     let fault: BodyFault | undefined;
     try {
-      if (req.httpVersion === '1.1' && req.headers.expect) {
-        if (!isAdmitted(context, await quota.decide(customer))) return false;
-        res.writeContinue();
-      }
+      if (context.admitted !== undefined) res.writeContinue();
       fault = await body.buffer(context.startedAtMs + settings.requestTimeoutMs);
     } finally {
       release();
     }
-    if (context.beginDeadlineMs <= clock.monotonicMs() || fault !== undefined) {
-      // The request is not sent upstream for the time being.
-      context.admitted?.admission.refund();
-      context.admitted?.release?.();
-      context.admitted = undefined;
+    if (fault === undefined) {
+      context.hasBodyStart = true;
+      return recheck(context);
     }
+    giveUnitBack(context);
     if (fault === 'aborted') recorder.forwarded(context, NEVER_SENT);
-    else if (fault !== undefined) refuse(context, refusals.upstreamFailed(fault, undefined));
-    return fault === undefined;
+    else refuse(context, refusals.upstreamFailed(fault, undefined));
   }
 
-  /** Records a quota decision. If it is a refusal, sends that and returns false. */
+  /** Returns whether the quota has admitted the request. If not, sends and records the refusal. */
   function isAdmitted(context: RequestContext, decision: QuotaDecision): boolean {
-    if (decision.outcome === 'admitted') context.admitted = decision;
+    if (decision.outcome === 'admitted') {
+      // Recorded when the request is forwarded: until then, its quota may have to be decided again.
+      context.admitted = decision;
+      return true;
+    }
     recorder.decided(context, decision);
     if (decision.outcome === 'not_configured') refuseWithoutQuota(context, decision.reason);
-    else if (decision.outcome !== 'admitted') refuse(context, refusals.limitExceeded(decision, clock.nowMs()));
-    return decision.outcome === 'admitted';
+    else refuse(context, refusals.limitExceeded(decision, clock.nowMs()));
+    return false;
   }
 
   function refuseKey(context: RequestContext, { keyId, customer }: InvalidKey): undefined {
@@ -245,17 +280,22 @@ export function createPublicApp(parts: PublicAppParts): Express {
     refuse(context, refusals.QUOTA_NOT_CONFIGURED);
   }
 
-  /** Sends the customer's usage as the quota check counts it, or its history. Not counted, and needs no quota left. */
-  async function sendUsage(context: RequestContext, customer: CustomerRecord): Promise<void> {
+  /** Reads the customer's usage as the quota check counts it, or its history. Not counted, and needs no quota left. */
+  async function readUsage(context: RequestContext, customer: CustomerRecord): Promise<void> {
     const limit = quota.limitOf(customer);
     if (!limit.found) return refuseWithoutQuota(context, limit.reason);
     if (context.purpose === 'usage') {
       const usage = await quota.recentUsage(customer, limit.requestsPerHour);
-      sendJson(context, { customer: customer.id, plan: context.plan, ...usageDocument(usage) });
+      context.usage = { customer: customer.id, plan: context.plan, ...usageDocument(usage) };
     } else {
       if (parts.history === undefined) throw new Error('there is no usage history, but a route to it');
-      sendJson(context, await parts.history.of(customer.id));
+      context.usage = await parts.history.of(customer.id);
     }
+    return recheck(context);
+  }
+
+  function sendUsage(context: RequestContext): undefined {
+    sendJson(context, context.usage ?? {});
     recorder.responded(context);
   }
 
@@ -304,6 +344,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   function refuse(context: RequestContext, problem: Problem, outcome?: ForwardOutcome): undefined {
+    if (outcome === undefined) giveUnitBack(context);
     // Recorded at once: a refusal that waits is not in progress.
     const delayMs = problem.code === 'overloaded' ? connections.overloadDelayMs(context.req.socket) : 0;
     if (delayMs === 0) sendProblem(context, problem);

@@ -4,6 +4,7 @@ import { announcesBody } from '../listener/connections.ts';
 import { type Problem, problemResponse } from '../problems/document.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
 import type { QuotaMode } from '../quota/hourly-quota.ts';
+import type { CustomerRecord } from '../store/record-fields.ts';
 import type { RequestTrace } from '../tracing/request-trace.ts';
 import { parseTraceparent } from '../tracing/trace-context.ts';
 import type { ForwardRequest } from '../upstream/forward-request.ts';
@@ -36,20 +37,28 @@ export class RequestContext implements ForwardRequest {
   known: KnownKey | undefined;
   /** How the hourly quota was decided; undefined if it was not. */
   quota: QuotaMode | undefined;
-  /** Undefined until the quota has admitted the request. */
+  /** Undefined unless the quota has admitted the request. */
   admitted: AdmittedDecision | undefined;
+  /** The record by which the quota was decided. */
+  decidedFor: CustomerRecord | undefined;
+  /** The response to a request for the customer's usage; undefined until it was read. */
+  usage: object | undefined;
   path = '';
   /** Undefined: the upstream's authority. */
   host: string | undefined;
   headers = '';
   /** The signed assertion of the customer's identity, if the backend gets one. */
   assertion: string | undefined;
+  /** The plan that it states. */
+  assertedPlan: string | undefined;
   /** What the guard has read from the request; undefined until then. */
   passed: PassedRequest | undefined;
   purpose: RoutePurpose = 'forward';
   /** The scope that the route needs; undefined: none. */
   scope: string | undefined;
   body: RequestBody | undefined;
+  /** The beginning of the body is buffered. */
+  hasBodyStart = false;
   /** Undefined: the request is not sampled. */
   readonly trace: RequestTrace | undefined;
   /** The end of the request is recorded: it no longer counts as in flight. */

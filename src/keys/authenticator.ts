@@ -88,7 +88,15 @@ export class Authenticator {
    */
   authenticate(token: string): Authentication | Promise<Authentication> {
     if (failsChecksum(token)) return CHECKSUM;
-    const key = this.#keys.get(sha256Hex(token));
+    const found = this.authenticateSha256(sha256Hex(token));
+    if (!(found instanceof Promise)) return found;
+    // A record may have changed while it, or the other one, was read.
+    return found.then((read) => (read.outcome === 'known' ? this.authenticateSha256(read.sha256) : read));
+  }
+
+  /** Authenticates a token by its SHA-256, as {@link authenticate} does. */
+  authenticateSha256(sha256: string): Authentication | Promise<Authentication> {
+    const key = this.#keys.get(sha256);
     return key instanceof Promise ? key.then((read) => this.#decide(read)) : this.#decide(key);
   }
 

@@ -40,6 +40,8 @@ export interface EdgeSettings {
   readonly known?: Readonly<Record<string, Authentication>>;
   readonly parts?: Partial<PublicAppParts>;
   readonly settings?: Partial<PublicSettings>;
+  /** The quota waits for it, as for a reply of the store. */
+  readonly storeReply?: () => Promise<void>;
 }
 
 /** What the authenticator says of a good key. */
@@ -51,7 +53,7 @@ export function goodKey(
   const record = { id: 'acme', plan: 'starter', suspended: false, ...customer };
   const key = { id: keyId, customer: record.id, ...restrictions };
   const addresses = restrictions.allowedAddresses && new AddressBlocks(restrictions.allowedAddresses);
-  const use = { sha256: 'a'.repeat(64), flushesWhenNoted: NEVER_NOTED };
+  const use = { sha256: keyId, flushesWhenNoted: NEVER_NOTED };
   return { outcome: 'known', key, expiresAtMs: undefined, addresses, customer: record, ...use };
 }
 
@@ -59,7 +61,7 @@ export function goodKey(
  * The public app with a real backend behind it. What it knows of keys is given, and its quota admits everything: both have
  * tests of their own. Closed when the test that called this ends.
  */
-export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeSettings): Promise<Edge> {
+export async function startEdge({ known = {}, parts = {}, settings = {}, storeReply }: EdgeSettings): Promise<Edge> {
   const clock = systemClock;
   const backend = await startBackend();
   onTestFinished(() => backend.close());
@@ -79,21 +81,22 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
   });
   onTestFinished(() => forwarder.close());
   let unitsTaken = 0;
+  const admission = () => {
+    unitsTaken++;
+    return {
+      outcome: 'admitted' as const,
+      mode: 'lease' as const,
+      remaining: 1,
+      beginDeadlineMs: clock.monotonicMs() + 5000,
+      beginDeadlineWallMs: clock.nowMs() + 5000,
+      refund: () => {
+        unitsTaken--;
+      },
+      resetSeconds: () => 1,
+    };
+  };
   const hourly = {
-    admit: () => {
-      unitsTaken++;
-      return {
-        outcome: 'admitted' as const,
-        mode: 'lease' as const,
-        remaining: 1,
-        beginDeadlineMs: clock.monotonicMs() + 5000,
-        beginDeadlineWallMs: clock.nowMs() + 5000,
-        refund: () => {
-          unitsTaken--;
-        },
-        resetSeconds: () => 1,
-      };
-    },
+    admit: () => (storeReply === undefined ? admission() : storeReply().then(admission)),
     usage: () => Promise.reject(new Error('no test asks for it')),
     admitted: () => 0,
     secondsWithoutUnits: () => 0,
@@ -136,6 +139,11 @@ export async function startEdge({ known = {}, parts = {}, settings = {} }: EdgeS
     },
     authenticator: {
       authenticate: (token) => known[token] ?? { outcome: 'invalid', reason: 'unknown' },
+      authenticateSha256: (sha256) =>
+        Object.values(known).find((key) => 'sha256' in key && key.sha256 === sha256) ?? {
+          outcome: 'invalid',
+          reason: 'unknown',
+        },
     },
     keyUses: { note: () => {} },
     quota: new CustomerQuota({

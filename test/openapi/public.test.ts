@@ -297,6 +297,7 @@ it('a bug gets the response that the file declares', async () => {
     parts: {
       authenticator: {
         authenticate: () => Promise.reject(new Error('a bug')),
+        authenticateSha256: () => Promise.reject(new Error('a bug')),
       },
     },
   });
