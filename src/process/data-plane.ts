@@ -390,8 +390,6 @@ export function openQuota(
     customers: config.auth.cacheEntries,
     withoutStore: createQuotaWithoutStore({
       ...common,
-      // A report that the store refuses is lost, so reports wait until the store accepts reservations again.
-      storeIsUp: (customer) => store.isUp(customer) && !store.status().refusing,
       onError: config.store.onError,
       instances: () => instances.countForShare(),
     }),

@@ -8,12 +8,13 @@
  *
  * When the store is available again, locally admitted units are charged to it once, dated no earlier than their
  * requests, and removed here. If the outcome of a charge is unknown, its units stay here until they expire, and are not
- * sent again: counting them twice costs the customer some requests, counting them nowhere would break the guarantee.
+ * sent again: counting them twice costs the customer some requests, counting them nowhere would break the guarantee. A
+ * charge that the store refused is sent again.
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { Periodic } from '../base/periodic.ts';
 import { MemoryHash } from '../store/memory-hash.ts';
-import type { WindowStore } from '../store/store.ts';
+import { NotChargedError, type WindowStore } from '../store/store.ts';
 import { charge, dropTimeMs, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
 import type { CustomerState } from './customer-state.ts';
 import type { Admission } from './hourly-quota.ts';
@@ -21,7 +22,11 @@ import { LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
 
 /** Delay before each attempt to charge units to the store, so charges begin about this soon after the store is available again. */
 const CHARGE_INTERVAL_MS = 500;
+/** The same while the store refuses charges: it may do so for hours. */
+const REFUSED_INTERVAL_MS = 5000;
 const FORGET_INTERVAL_MS = 60_000;
+/** The share is a guess: the store may have free units as soon as it is available again. */
+const MAX_WAIT_SECONDS = 30;
 /** A constant: each refund refers to its own local window, so no epoch is needed to tell windows apart. */
 const EPOCH = 'local';
 
@@ -59,8 +64,8 @@ export class LocalWindows {
     // Buckets are numbered from the Unix epoch, but local time must not jump: wall time is read only once.
     this.#originMs = options.clock.nowMs() - options.clock.monotonicMs();
     this.#charging = new Periodic(options.scheduler, async () => {
-      await this.#chargeAll();
-      return [...this.#windows.values()].some(hasUncharged) ? CHARGE_INTERVAL_MS : undefined;
+      const intervalMs = await this.#chargeAll();
+      return [...this.#windows.values()].some(hasUncharged) ? intervalMs : undefined;
     });
     this.#forgetting = new Periodic(options.scheduler, async () => {
       this.#forgetEmpty();
@@ -108,7 +113,7 @@ export class LocalWindows {
   #countdown(grant: WindowGrant): () => number {
     const { clock } = this.#options;
     const until = moreAt(grant, clock.monotonicMs());
-    return () => secondsUntil(until, clock.monotonicMs());
+    return () => Math.min(MAX_WAIT_SECONDS, secondsUntil(until, clock.monotonicMs()));
   }
 
   #windowOf(state: LimitedCustomer): LocalWindow {
@@ -146,14 +151,17 @@ export class LocalWindows {
     window.advance = { learntAt: lastReply.receivedAt, bucket, units };
   }
 
-  /** Charges one customer at a time, because the store has only just recovered. */
-  async #chargeAll(): Promise<void> {
+  /** Charges one customer at a time, because the store has only just recovered. Resolves to the ms until the next round. */
+  async #chargeAll(): Promise<number> {
+    let isRefused = false;
     for (const window of [...this.#windows.values()].filter(hasUncharged)) {
-      if (this.#options.storeIsUp(window.state.customer)) await this.#charge(window);
+      if (this.#options.storeIsUp(window.state.customer) && !(await this.#charge(window))) isRefused = true;
     }
+    return isRefused ? REFUSED_INTERVAL_MS : CHARGE_INTERVAL_MS;
   }
 
-  async #charge(window: LocalWindow): Promise<void> {
+  /** Resolves to false if the store refused the charge. */
+  async #charge(window: LocalWindow): Promise<boolean> {
     const { state, hash, uncharged } = window;
     const nowMs = this.#nowMs();
     const units = [...uncharged];
@@ -172,8 +180,12 @@ export class LocalWindows {
       state.lastReply = { free: Math.max(0, state.settings.limit - used), used, receivedAt, moreAt: receivedAt };
       // Charged now, because the state may be evicted before the next outage.
       this.#chargeInAdvance(window, state, this.#nowMs());
-    } catch {
-      // The store may have counted the units or not: keep them here until they expire, and do not send them again.
+      return true;
+    } catch (error) {
+      // Else the store may have counted the units: keep them here until they expire, and do not send them again.
+      if (!(error instanceof NotChargedError)) return true;
+      for (const [bucket, count] of units) addUnits(window.uncharged, bucket, count);
+      return false;
     }
   }
 

@@ -235,8 +235,8 @@ export interface WindowStore {
   /** Resolves to the number of refunded units; 0 when the window was replaced or the granting session has ended. */
   refund(customer: string, refunds: readonly Refund[]): Promise<number>;
   /**
-   * Counts units that were admitted while the store was unavailable, regardless of the limit. Must not be retried when
-   * the outcome is unknown.
+   * Counts units that were admitted while the store was unavailable, regardless of the limit. Rejects with
+   * NotChargedError if they may be sent again; after any other error the outcome is unknown, and they must not.
    */
   charge(customer: string, charged: readonly ChargedUnits[]): Promise<{ readonly used: number }>;
 }
@@ -391,6 +391,11 @@ export interface RecordDamage {
  */
 export class StoreUnavailableError extends Error {
   override readonly name: string = 'StoreUnavailableError';
+}
+
+/** Thrown by {@link WindowStore.charge} when the store counted nothing, because it refused the call or did not get it. */
+export class NotChargedError extends StoreUnavailableError {
+  override readonly name = 'NotChargedError';
 }
 
 /** Thrown for a record that exists but is malformed, so it cannot be read. The store itself works. */

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { LastReply } from '../../src/quota/customer-state.ts';
 import type { Admission } from '../../src/quota/hourly-quota.ts';
 import { LocalWindows } from '../../src/quota/local-windows.ts';
-import { type ChargedUnits, StoreUnavailableError } from '../../src/store/store.ts';
+import { type ChargedUnits, NotChargedError, StoreUnavailableError } from '../../src/store/store.ts';
 import { Machine } from '../../tools/simulator/machine.ts';
 import { VirtualTime } from '../../tools/simulator/virtual-time.ts';
 
@@ -11,7 +11,7 @@ const WINDOW_MS = 3_600_000;
 const DROPPED_MS = WINDOW_MS + 13_000;
 const REPORTED_MS = 1000;
 
-type Outcome = 'counted' | 'unknown';
+type Outcome = 'counted' | 'unknown' | 'refused';
 
 function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
   const time = new VirtualTime();
@@ -36,6 +36,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
     windows: {
       charge: async (customer, admitted) => {
         world.reports.push({ customer, admitted });
+        if (world.outcome === 'refused') throw new NotChargedError('OOM');
         if (world.outcome === 'unknown') throw new StoreUnavailableError('the connection was cut');
         return { used: world.used };
       },
@@ -116,13 +117,25 @@ describe('the share of one gateway', () => {
     expect(reportedUnits()).toBe(4);
   });
 
-  test('is waited for as long as a refusal says, by a clock that is fast or slow', async () => {
+  test('says a wait of 30 s at most: it is a guess, and the store may have free units before', async () => {
+    const { admit, useUp, time } = setUp();
+    expect(admit().resetSeconds()).toBe(30);
+    useUp();
+    const refusal = admit();
+    expect(refusal).toMatchObject({ outcome: 'refused', mode: 'local' });
+    expect(refusal.resetSeconds()).toBe(30);
+    await time.run(WINDOW_MS - 10_000);
+    expect(refusal.resetSeconds()).toBeLessThan(30);
+  });
+
+  test('is waited for as long as the last refusal says, by a clock that is fast or slow', async () => {
     for (const rate of [0.9995, 1, 1.0005]) {
       const { admit, useUp, time } = setUp({ rate });
       useUp();
-      await time.run(1234);
+      await time.run(WINDOW_MS - 10_000);
       const refusal = admit();
       expect(refusal.outcome).toBe('refused');
+      expect(refusal.resetSeconds()).toBeLessThan(30);
       await time.run(refusal.resetSeconds() * 1000);
       expect(admit().outcome).toBe('admitted');
     }
@@ -242,6 +255,22 @@ describe('an outage', () => {
     expect(useUp()).toBe(0);
     await time.run(DROPPED_MS);
     expect(useUp()).toBe(4);
+  });
+
+  test('whose report the store refuses is reported every few seconds until the store accepts it', async () => {
+    const { admit, useUp, storeIsBack, time, world } = setUp();
+    expect(admit().outcome).toBe('admitted');
+    world.outcome = 'refused';
+    await storeIsBack();
+    // Served while the store refuses.
+    expect(useUp()).toBe(3);
+    await time.run(60_000);
+    expect(world.reports.length).toBeGreaterThan(2);
+    expect(world.reports.length).toBeLessThan(20);
+    world.outcome = 'counted';
+    world.reports.length = 0;
+    await time.run(10_000);
+    expect(world.reports.map(({ admitted }) => admitted.reduce((sum, { units }) => sum + units, 0))).toEqual([4]);
   });
 
   test('soon after a reported one is reported as soon', async () => {

@@ -1,7 +1,8 @@
 /**
  * A Redis that could be reached and refused reservations was invisible: with `maxmemory` reached under `noeviction`, or EVAL
  * taken away by ACL, quotas were decided locally while `tollgate_store_up` was 1, `tollgate_degraded` 0, `/readyz` clean and
- * the log silent. So was a single customer's window that another program had damaged, for ever.
+ * the log silent. So was a single customer's window that another program had damaged, for ever. A report of requests that
+ * were served meanwhile, which Redis refused too, was dropped: they counted nowhere.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { bearer, callAdmin } from '../support/admin.ts';
@@ -112,9 +113,25 @@ test.each([
     expect([lines(gateway, REFUSES).length, lines(gateway, TAKES).length]).toEqual([1, 1]);
     // What was admitted meanwhile is reported now.
     const counted = async () => (await readWindow(redis, customer)).used;
-    await expect.poll(counted, { timeout: 10_000 }).toBe(backend.seen.length);
+    await expect.poll(counted, { timeout: 20_000 }).toBe(backend.seen.length);
   },
 );
+
+test('a report that Redis refuses is repeated: it counts once, in the quota and in the history', async () => {
+  const system = await startSystem();
+  const { redis, gateway, backend, customer } = system;
+  await redis.command('SET', windowName(customer), 'text');
+  for (let served = 0; served < 5; served++) expect(await send(system)).toBe(200);
+  const reports = async () => (await readMetric(gateway, 'tollgate_store_calls_total'))['op="report"'] ?? 0;
+  await expect.poll(reports, { timeout: 10_000 }).toBeGreaterThan(0);
+
+  await redis.command('DEL', windowName(customer));
+  const counted = async () => (await readWindow(redis, customer)).used;
+  await expect.poll(counted, { timeout: 20_000 }).toBe(backend.seen.length);
+  const { body } = await callAdmin(gateway, `/admin/v1/customers/${customer}/usage/history?step=hour`);
+  const points: readonly { requests: number }[] = body.points;
+  expect(points.reduce((sum, { requests }) => sum + requests, 0)).toBe(backend.seen.length);
+});
 
 test('a read of the usage that is refused does not say that reservations are', async () => {
   const { redis, gateway, customer } = await startSystem();

@@ -1,5 +1,5 @@
 /** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
-import type { Refund, Store, UsageReader, WindowStore } from '../store.ts';
+import { NotChargedError, type Refund, type Store, type UsageReader, type WindowStore } from '../store.ts';
 import { HOUR_MS, unlessClosed } from '../usage-history.ts';
 import {
   charge,
@@ -82,6 +82,9 @@ export function embeddedWindows(
         // Not in the hour in which they were admitted: it may be closed.
         for (const { units } of charged) addToHistory(customer, Math.floor(nowMs / HOUR_MS), units);
         return charge(hashOf(customer), HOURLY, nowMs, charged, newEpoch());
+      }).catch((error: Error) => {
+        // The transaction was rolled back.
+        throw new NotChargedError(error.message, { cause: error });
       });
     },
   };

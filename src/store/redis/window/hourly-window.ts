@@ -20,6 +20,7 @@ import { Throttle } from '../../../base/throttle.ts';
 import {
   type ChargedUnits,
   type Grant,
+  NotChargedError,
   type Refund,
   type ReserveRequest,
   type StoreObserver,
@@ -163,9 +164,13 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     const { connection, names, retention, shape } = this.#options;
     const name = names.window(customer);
     const args = chargeArguments(charged, shape, this.#newEpoch(), retention);
-    return connection.run('report', async () => ({
-      used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
-    }));
+    try {
+      return await connection.run('report', async () => ({
+        used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
+      }));
+    } catch (error) {
+      throw wasNotRun(error) ? new NotChargedError(describe(error), { cause: error }) : error;
+    }
   }
 
   /** The library's name for what `consume()` does: here, to run the script for the calls of one turn. */
@@ -281,6 +286,12 @@ function replyOf(error: unknown): string | undefined {
   if (!(cause instanceof Error && (cause instanceof ReplyError || isUnexpected(error)))) return undefined;
   const reply = describe(cause);
   return PASSING.test(reply) ? undefined : reply;
+}
+
+/** Returns whether Redis refused the call, or the call was not sent: then the error has no cause. */
+function wasNotRun(error: unknown): boolean {
+  if (!(error instanceof StoreUnavailableError)) return false;
+  return error.cause === undefined || (error.cause instanceof Error && error.cause instanceof ReplyError);
 }
 
 function isUnexpected(error: unknown): boolean {
