@@ -59,6 +59,8 @@ export class LeasedQuota {
   readonly #customers: LruEntries<string, CustomerState>;
   readonly #timers: LeaseTimers;
   #overdueCalls = 0;
+  /** Customers whose usage is read late. Their other reads fail at once; only reservations decide whether the store is away. */
+  readonly #overdueReads = new Set<string>();
 
   constructor(options: LeasedQuotaOptions) {
     this.#options = options;
@@ -87,13 +89,13 @@ export class LeasedQuota {
 
   /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
   async usage(customer: string, limit: number): Promise<Usage> {
-    if (!this.#storeResponds(customer)) throw new StoreUnavailableError('the store is away');
+    if (this.#overdueReads.has(customer) || !this.#storeResponds(customer))
+      throw new StoreUnavailableError('the store is away');
     const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
     const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limit, holdMs: 0, refunds });
     const grant = await this.#withinTimeout(reading, () => {
-      // The store counts as unavailable until the call settles.
-      this.#overdueCalls++;
-      const settled = () => void this.#overdueCalls--;
+      this.#overdueReads.add(customer);
+      const settled = () => void this.#overdueReads.delete(customer);
       reading.then(settled, settled);
     });
     const now = this.#options.clock.monotonicMs();

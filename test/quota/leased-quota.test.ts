@@ -1,7 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Admitted, Usage } from '../../src/quota/hourly-quota.ts';
+import { LeasedQuota } from '../../src/quota/leased-quota.ts';
+import type { Grant, ReserveRequest } from '../../src/store/store.ts';
 import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
-import { unharmed } from '../../tools/simulator/simulated-store.ts';
+import { Machine } from '../../tools/simulator/machine.ts';
+import { SimulatedStore, unharmed } from '../../tools/simulator/simulated-store.ts';
+import { VirtualTime } from '../../tools/simulator/virtual-time.ts';
 import {
   CUSTOMER,
   type SimulatedGateway,
@@ -629,6 +633,37 @@ describe('usage', () => {
     world.gateway(0).link.cut(1000);
     await expect(world.gateway(0).quota.usage(CUSTOMER, 1000)).rejects.toThrow('the store is away');
   });
+});
+
+test("a late read of one customer's usage sends no other customer to its local share", async () => {
+  const time = new VirtualTime();
+  const rest = { monotonicOriginMs: 5000, wallOriginMs: 1e12, timerLatenessMs: () => 0 };
+  const machine = new Machine({ time, rate: 1, ...rest });
+  const store = new SimulatedStore(time);
+  // Of a cluster, for example: only one master is late.
+  const reserve = (request: ReserveRequest): Promise<Grant> =>
+    request.customer === 'slow' ? new Promise(() => {}) : Promise.resolve({ ...store.reserve(request), session: 1 });
+  const refusing = {
+    admit() {
+      throw new Error('decided without the store');
+    },
+  };
+  const quota = new LeasedQuota({
+    windows: { reserve, refund: async () => 0, charge: async () => ({ used: 0 }) },
+    storeIsUp: () => true,
+    withoutStore: refusing,
+    clock: machine,
+    scheduler: machine,
+    timeoutMs: TIMEOUT_MS,
+    customers: 10,
+  });
+  const late = expect(quota.usage('slow', 1000)).rejects.toThrow(`no reply from the store within ${TIMEOUT_MS} ms`);
+  await time.run(TIMEOUT_MS + 1);
+  await late;
+  // Asked again, it fails at once instead of waiting for another timeout.
+  await expect(quota.usage('slow', 1000)).rejects.toThrow('the store is away');
+  expect(await quota.admit('acme', { limit: 1000, usageResetAt: '' })).toMatchObject({ outcome: 'admitted' });
+  expect(await quota.usage('acme', 1000)).toMatchObject({ used: 1 });
 });
 
 /** A few milliseconds later. */
