@@ -29,7 +29,7 @@ const RETRY_MS = 5000;
 /** For clocks and timers that run apart. */
 const MARGIN_MS = 500;
 
-type Reply = Pick<Grant, 'used' | 'waitMs' | 'storeTimeMs' | 'holdEndMs'>;
+type Reply = Pick<Grant, 'used' | 'waitMs' | 'storeTimeMs' | 'holdEndMs' | 'epoch'>;
 
 interface Seen {
   readonly limit: number;
@@ -78,18 +78,20 @@ export class LevelObserver {
   reached(customer: string, limit: number, reply: Reply): void {
     const { clock } = this.#options;
     const level = this.#levels.findLast((each) => 100 * reply.used >= each * limit) ?? 0;
-    const known = this.#seen.get(customer);
-    if (known?.limit === limit && known.untilMs === undefined) {
+    const seen = this.#seen.get(customer);
+    // A customer that was deleted and created again has another window, and no marks yet.
+    const known = seen?.limit === limit && seen.reply.epoch === reply.epoch ? seen : undefined;
+    if (known !== undefined && known.untilMs === undefined) {
       if (level > 0) Object.assign(known, { level: Math.max(level, known.level), reply });
       return;
     }
-    if (known?.limit === limit && known.level >= level && clock.monotonicMs() < (known.untilMs ?? 0)) return;
-    const seen: Seen = { limit, level, reply, untilMs: undefined };
-    this.#seen.set(customer, seen);
+    if (known !== undefined && known.level >= level && clock.monotonicMs() < (known.untilMs ?? 0)) return;
+    const next: Seen = { limit, level, reply, untilMs: undefined };
+    this.#seen.set(customer, next);
     const rememberFor = (ms: number) => {
-      seen.untilMs = clock.monotonicMs() + ms;
+      next.untilMs = clock.monotonicMs() + ms;
     };
-    this.#handle(customer, seen).then(rememberFor, () => rememberFor(RETRY_MS));
+    this.#handle(customer, next).then(rememberFor, () => rememberFor(RETRY_MS));
   }
 
   /** Resolves to how long the level need not be handled again, in ms. */

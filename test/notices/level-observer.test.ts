@@ -49,11 +49,11 @@ function observe(levels: readonly number[] | undefined) {
     store,
     time,
     /** A reply, and then as much time. */
-    async use(used: number, thenMs = 0, limit = LIMIT) {
+    async use(used: number, thenMs = 0, limit = LIMIT, epoch = 'first') {
       store.used = used;
       const storeTimeMs = START_MS + time.nowMs;
       if (100 * used >= observer.lowestPercent * limit) {
-        observer.reached('acme', limit, { used, waitMs: 41_000, storeTimeMs, holdEndMs: storeTimeMs + HOLD_MS });
+        observer.reached('acme', limit, { used, waitMs: 41_000, storeTimeMs, holdEndMs: storeTimeMs + HOLD_MS, epoch });
       }
       await time.run(thenMs);
     },
@@ -141,6 +141,13 @@ test('another limit is handled at once', async () => {
   await use(800, DECIDED_MS);
   await use(1700, DECIDED_MS, 2000);
   expect(levels()).toEqual(['level:1000:80', 'level:2000:80']);
+});
+
+test('a customer that is deleted and created again within a minute has its own notice', async () => {
+  const { use, levels } = observe([80]);
+  await use(1000, DECIDED_MS);
+  await use(1000, DECIDED_MS, LIMIT, 'of the new customer');
+  expect(levels()).toEqual(['level:1000:100', 'level:1000:100']);
 });
 
 test('a notice that could not be stored is made by a later reply, at most every five seconds', async () => {

@@ -24,7 +24,7 @@ async function makeNotices(): Promise<NewNotice[]> {
     const common = { created: () => {}, customers: 10, clock, scheduler: systemScheduler };
     const notices = { addOnce: take, extend: async () => false };
     const levels = new LevelObserver({ ...common, notices, usages: { settledOf: async () => used } }, [80]);
-    levels.reached('acme', 100, { used, waitMs: 41_000, storeTimeMs: Date.now(), holdEndMs: 0 });
+    levels.reached('acme', 100, { used, waitMs: 41_000, storeTimeMs: Date.now(), holdEndMs: 0, epoch: 'e' });
   }
   const key = { id: 'key_1', customer: 'acme', expiresAt: new Date(Date.now() + DAY_MS).toISOString() };
   const keys = new ExpiringKeys({
