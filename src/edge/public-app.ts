@@ -289,7 +289,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       context.usage = { customer: customer.id, plan: context.plan, ...usageDocument(usage) };
     } else {
       if (parts.history === undefined) throw new Error('there is no usage history, but a route to it');
-      context.usage = await parts.history.of(customer.id);
+      context.usage = await parts.history.of(customer);
     }
     return recheck(context);
   }

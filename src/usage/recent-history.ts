@@ -1,5 +1,6 @@
 import type { Clock } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
+import type { CustomerRecord } from '../store/record-fields.ts';
 import type { UsageHistory } from '../store/usage-history.ts';
 import { type Step, seriesRange, type UsagePoint, usageSeries } from './usage-series.ts';
 
@@ -20,7 +21,11 @@ export class RecentHistory {
   readonly #clock: Pick<Clock, 'monotonicMs'>;
   readonly #reads = new LruMap<
     string,
-    { readonly document: Promise<RecentHistoryDocument>; readonly goodUntilMs: number }
+    {
+      readonly createdAt: string | undefined;
+      readonly document: Promise<RecentHistoryDocument>;
+      readonly goodUntilMs: number;
+    }
   >(MAX_CUSTOMERS);
 
   constructor(history: UsageHistory, clock: Pick<Clock, 'monotonicMs'>) {
@@ -29,13 +34,16 @@ export class RecentHistory {
   }
 
   /** Rejects with StoreUnavailableError; failures are not reused. */
-  of(customer: string): Promise<RecentHistoryDocument> {
+  of({ id, createdAt }: Pick<CustomerRecord, 'id' | 'createdAt'>): Promise<RecentHistoryDocument> {
     const nowMs = this.#clock.monotonicMs();
-    const known = this.#reads.get(customer);
-    if (known !== undefined && nowMs < known.goodUntilMs) return known.document;
-    const document = this.#read(customer);
-    this.#reads.set(customer, { document, goodUntilMs: nowMs + REUSE_MS });
-    document.catch(() => this.#reads.delete(customer));
+    const known = this.#reads.get(id);
+    // A customer that was deleted and created again must not see the history of the former one.
+    if (known !== undefined && known.createdAt === createdAt && nowMs < known.goodUntilMs) return known.document;
+    const document = this.#read(id);
+    this.#reads.set(id, { createdAt, document, goodUntilMs: nowMs + REUSE_MS });
+    document.catch(() => {
+      if (this.#reads.get(id)?.document === document) this.#reads.delete(id);
+    });
     return document;
   }
 
