@@ -66,3 +66,20 @@ test('a failed attempt is repeated after a delay, not at each earlier opportunit
   expect(events).toEqual(['failed']);
   await expect.poll(() => attempts, { timeout: 5000 }).toHaveLength(2);
 });
+
+test('work that is asked for while it runs is run once more, and who asked does not wait for later ones', async () => {
+  const { task, attempts } = controlledTask('1');
+  const settled: string[] = [];
+  const ask = (name: string) => void task.runAgain().then(() => settled.push(name));
+  ask('first');
+  ask('second');
+  ask('third');
+  attempts[0]?.succeed();
+  await expect.poll(() => settled).toEqual(['first']);
+  // One attempt for both who asked during the first, and another for who asks during that one.
+  expect(attempts).toHaveLength(2);
+  ask('fourth');
+  attempts[1]?.succeed();
+  await expect.poll(() => settled).toEqual(['first', 'second', 'third']);
+  expect(attempts).toHaveLength(3);
+});

@@ -108,7 +108,7 @@ export class InvalidationPush implements PushedInvalidations {
     const areSame = sessions === [records.sessions, subscriber.sessions].join();
     if (info === undefined || !this.connected || !areSame) return;
     if (this.#isTracking(info)) this.#provenAtMs = sentAtMs;
-    else for (const task of this.tasks) task.runAgain();
+    else for (const task of this.tasks) void task.runAgain();
   }
 
   /** `info`: a list of names and values. */

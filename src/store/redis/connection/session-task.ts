@@ -45,10 +45,13 @@ export class SessionTask {
     });
   }
 
-  /** Runs the work once more, even for the same session. */
-  runAgain(): void {
+  /** Runs the work once more, even for the same session. Resolves when the first attempt from now on has ended. */
+  async runAgain(): Promise<void> {
+    const earlier = this.#running;
     this.#again = true;
     this.startIfDue();
+    await earlier;
+    await this.#running;
   }
 
   /** Resolves once no attempt is running. */

@@ -114,7 +114,7 @@ export class DataLossDetection {
   /** Updates the state from a mark that was just read. */
   see(mark: Mark): void {
     this.#seeAll([mark]);
-    if (this.#mark.isNew || this.#mark.state === 'unknown') this.#establishing.runAgain();
+    if (this.#mark.isNew || this.#mark.state === 'unknown') void this.#establishing.runAgain();
   }
 
   /** Notes that a record was read or written, so the store is not empty. */
@@ -127,11 +127,11 @@ export class DataLossDetection {
   /** Handles a push: a record or mark was written or deleted, or data may have been lost unnoticed. */
   pushed(pushed: TrackedName | { readonly kind: 'all' }): void {
     if (pushed.kind === 'installed') {
-      this.#establishing.runAgain();
-      this.#evictions.task.runAgain();
+      void this.#establishing.runAgain();
+      void this.#evictions.task.runAgain();
     } else if (pushed.kind === 'all') {
       this.#mark.doubt();
-      this.#establishing.runAgain();
+      void this.#establishing.runAgain();
     } else if (!this.#mark.hasRecord) {
       const { connection, names } = this.#options;
       const name = pushed.kind === 'key' ? names.keyRecord(pushed.sha256) : names.customerRecord(pushed.id);
@@ -171,7 +171,7 @@ export class DataLossDetection {
 
   /** Checks for evictions. Must be called regularly, because Redis does not report them by itself. */
   checkEvictions(): void {
-    this.#evictions.task.runAgain();
+    void this.#evictions.task.runAgain();
   }
 
   /** Reads the marks on another connection, to verify what was read there. */

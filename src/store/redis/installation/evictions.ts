@@ -44,10 +44,7 @@ export class Evictions {
 
   /** Resolves to whether records may be evicted. Checks again, but only if that is possible since the last check. */
   async mayHaveEvictedRecords(): Promise<boolean> {
-    if (this.#evicted !== 'any keys' && this.#mayHappen) {
-      this.task.runAgain();
-      await this.task.whenIdle();
-    }
+    if (this.#evicted !== 'any keys' && this.#mayHappen) await this.task.runAgain();
     return this.#evicted === 'any keys';
   }
 
