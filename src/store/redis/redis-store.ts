@@ -6,8 +6,8 @@
  * deadline here would lose the grant and leave its units counted for an hour. Lists may take longer than either, so
  * they use the fourth connection, on which no request waits. It needs no tracking of changes.
  *
- * The store is up while the records and windows connections are usable. Without the push connection it keeps working,
- * but notices changes later.
+ * The store is up while the records and windows connections are usable; that it is up again is reported when the
+ * background connection is back, too. Without the push connection it keeps working, but notices changes later.
  *
  * With Sentinel, each connection goes to the server that is the master at the time of connecting. In a cluster there
  * are four connections to each master: see cluster.ts.
@@ -116,7 +116,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     if (state === 'closed') return;
     lastError = failure ?? lastError;
     if (state === 'opening') return;
-    const up = isUp();
+    // Reported once admin writes and lists work again, too. Later, a loss of their connection alone is no outage.
+    const up = isUp() && (wasUp === true || background.sessions !== undefined);
     if (up === wasUp) return;
     wasUp = up;
     observer.up(up, up ? undefined : lastError);
