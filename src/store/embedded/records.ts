@@ -3,7 +3,7 @@ import type { StatementSync } from 'node:sqlite';
 import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
 import { type DecideChange, recordChanges } from '../record-changes.ts';
-import { customerFaults, type InspectedRecord, keyFaults } from '../record-faults.ts';
+import { customerFaults, keyFaults } from '../record-faults.ts';
 import {
   CUSTOMER_FIELDS,
   type CustomerFields,
@@ -206,24 +206,29 @@ export function embeddedRecords(
       })),
 
     async *inspect() {
-      for await (const rows of pages((after) => run('inspect', () => keysAfter(after, PAGE)))) {
-        yield rows.map((row): InspectedRecord => {
-          const customerExists = customerRow(row.customer ?? '') !== undefined;
-          return {
-            kind: 'key',
+      yield* pages((after) =>
+        run('inspect', () =>
+          keysAfter(after, PAGE).map((row) => ({
+            kind: 'key' as const,
+            id: row.id,
             record: `api_key ${row.id}`,
             faults: keyFaults(row),
             key: keyFrom(row),
-            customerExists,
-          };
-        });
-      }
-      for await (const rows of pages((after) => run('inspect', () => customersAfter(after, PAGE)))) {
-        yield rows.map((row): InspectedRecord => {
-          const faults = customerFaults(row.id, row);
-          return { kind: 'customer', record: `customer ${row.id}`, faults, customer: customerFrom(row) };
-        });
-      }
+            customerExists: customerRow(row.customer ?? '') !== undefined,
+          })),
+        ),
+      );
+      yield* pages((after) =>
+        run('inspect', () =>
+          customersAfter(after, PAGE).map((row) => ({
+            kind: 'customer' as const,
+            id: row.id,
+            record: `customer ${row.id}`,
+            faults: customerFaults(row.id, row),
+            customer: customerFrom(row),
+          })),
+        ),
+      );
     },
   };
 }
