@@ -1,4 +1,4 @@
-/** The benchmark's command line: `npm run bench -- --help`. docs/benchmarks.md says what is measured and how. */
+/** The benchmark's command line: `npm run lab -- bench --help`. docs/benchmarks.md says what is measured and how. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { describeEnvironment } from './environment.ts';
@@ -48,7 +48,7 @@ interface Options {
   readonly write: boolean;
 }
 
-const program = new Command('npm run bench --')
+const program = new Command('npm run lab -- bench')
   .description('Measures the gateway against its peers. Prints Markdown; progress goes to standard error.')
   .addOption(
     new Option('--scenario <names>', `what to measure: ${Object.keys(SCENARIOS).join(', ')}, or all`)

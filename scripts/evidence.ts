@@ -1,5 +1,5 @@
 /**
- * `npm run evidence`: runs what docs/guarantees.md counts, and writes the counts into docs/evidence.json and the page. With
+ * `npm run lab -- evidence`: runs what docs/guarantees.md counts, and writes the counts into docs/evidence.json and the page. With
  * names of parts as arguments, only these run; the counts of the others stay. Fails if anything fails, and then keeps the
  * counts of that part as they were.
  */
@@ -39,9 +39,7 @@ const PARTS: Readonly<Record<string, Part>> = {
   model: {
     run: (evidence) => {
       const startedMs = performance.now();
-      const rows = [
-        ...run('npm', 'run', '-s', 'verify:model').matchAll(/^\| (.*?) *\| +(holds|refuted)[^|]*\| +([\d,]+) \|/gm),
-      ];
+      const rows = [...lab('model').matchAll(/^\| (.*?) *\| +(holds|refuted)[^|]*\| +([\d,]+) \|/gm)];
       const states = rows.reduce((sum, [, , , count = '']) => sum + Number(count.replaceAll(',', '')), 0);
       const mutants = rows.filter(([, , outcome]) => outcome === 'refuted').length;
       const seconds = Math.round((performance.now() - startedMs) / 1000);
@@ -50,7 +48,7 @@ const PARTS: Readonly<Record<string, Part>> = {
   },
   fuzz: {
     run: (evidence) => {
-      const output = run('npm', 'run', '-s', 'fuzz', '--', '--seconds', String(FUZZ_SECONDS));
+      const output = lab('fuzz', '--seconds', String(FUZZ_SECONDS));
       const [, seed] = /^seed (\d+)/m.exec(output) ?? [];
       const [, cases, findings] = /^(\d+) cases, (\d+) findings/m.exec(output) ?? [];
       const before = evidence.fuzz ?? { runs: 0, cases: 0, seconds: 0, findings: 0, seeds: [] };
@@ -68,7 +66,7 @@ const PARTS: Readonly<Record<string, Part>> = {
     run: (evidence) => ({ ...evidence, servers: run('npm', 'run', '-s', 'test:servers').trim().split('\n') }),
   },
   'over-admission': {
-    run: (evidence) => ({ ...evidence, overAdmission: run('npm', 'run', '-s', 'over-admission').trim() }),
+    run: (evidence) => ({ ...evidence, overAdmission: lab('over-admission').trim() }),
   },
 };
 
@@ -131,6 +129,10 @@ function withTests(evidence: Evidence, results: readonly TestResult[]): Evidence
 
 function run(program: string, ...args: string[]): string {
   return execFileSync(program, args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+function lab(...args: string[]): string {
+  return run('npm', 'run', '-s', 'lab', '--', ...args);
 }
 
 mkdirSync(OUT, { recursive: true });

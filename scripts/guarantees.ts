@@ -1,6 +1,6 @@
 /**
  * What Tollgate promises, what bounds it, and the tests that show it: the source of the tables in docs/guarantees.md. How
- * often each test ran is in docs/evidence.json, which `npm run evidence` writes.
+ * often each test ran is in docs/evidence.json, which `npm run lab -- evidence` writes.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -268,34 +268,34 @@ export function evidenceRows(): string[][] {
   const { runs, model, traces, fuzz, servers } = readEvidence();
   const seeds = fuzz?.seeds.slice(-10).join(', ');
   return [
-    ['tests of the table above, of `npm test`', '`npm run evidence -- tests`', runs.tests ?? NOT_YET],
+    ['tests of the table above, of `npm test`', '`npm run lab -- evidence tests`', runs.tests ?? NOT_YET],
     [
       'tests of outages and failovers, traced and replayed against the rules of the model',
-      '`npm run evidence -- faults`',
+      '`npm run lab -- evidence faults`',
       traces === undefined
         ? NOT_YET
         : `${runs.faults}: ${number(traces.begins ?? 0)} requests on ${number(traces.grants ?? 0)} grants, ${number(traces.refunds ?? 0)} refunds, no violation`,
     ],
     [
       'the formal model, and mutants that it must refute',
-      '`npm run evidence -- model`',
+      '`npm run lab -- evidence model`',
       model === undefined
         ? NOT_YET
         : `${runs.model}: ${model.searches} searches, ${number(model.states)} states, ${model.mutants} mutants, ${number(model.seconds)} s`,
     ],
     [
       'mutated and generated requests, in all runs so far',
-      '`npm run evidence -- fuzz`',
+      '`npm run lab -- evidence fuzz`',
       fuzz === undefined
         ? NOT_YET
         : `${runs.fuzz}: ${number(fuzz.cases)} requests in ${number(fuzz.seconds)} s (runs: ${fuzz.runs}), findings: ${fuzz.findings}; last seeds ${seeds}`,
     ],
     [
       'the contract of the stores, on the servers of Debian releases',
-      '`npm run evidence -- servers`',
+      '`npm run lab -- evidence servers`',
       servers === undefined ? NOT_YET : `${runs.servers}: ${servers.join('; ')}`,
     ],
-    ['attacks on the limit', '`npm run evidence -- over-admission`', runs['over-admission'] ?? NOT_YET],
+    ['attacks on the limit', '`npm run lab -- evidence over-admission`', runs['over-admission'] ?? NOT_YET],
   ];
 }
 

@@ -2,8 +2,8 @@
  * Sends mutated and generated request bytes to a running gateway, and looks for a crash, a hang, a 500, an answer that is
  * none, or a backend that sees anything but the requests that were sent.
  *
- *     npm run fuzz -- [--seconds N] [--seed N]     60 seconds, with a seed of chance
- *     npm run fuzz -- --replay [NAME]              what was found before: all of it, or one file of test/fuzz/findings
+ *     npm run lab -- fuzz [--seconds N] [--seed N]     60 seconds, with a seed of chance
+ *     npm run lab -- fuzz --replay [NAME]              what was found before: all of it, or one file of test/fuzz/findings
  */
 import { Command, InvalidArgumentError } from 'commander';
 import { callerAddress, fuzz, isAlive, keepFinding, readFindings } from './run.ts';
@@ -17,7 +17,7 @@ interface Options {
   readonly replay?: string | true;
 }
 
-const { seconds, seed, replay } = new Command('npm run fuzz --')
+const { seconds, seed, replay } = new Command('npm run lab -- fuzz')
   .description(
     'Sends mutated requests to a gateway, and looks for a crash, a hang, a 500 or a request that was not sent.',
   )

@@ -1,4 +1,4 @@
-/** Notes in each test's result how many cases fast-check tried, and from which seeds. For `npm run evidence` alone. */
+/** Notes in each test's result how many cases fast-check tried, and from which seeds. For `npm run lab -- evidence` alone. */
 import fc, { type RunDetails } from 'fast-check';
 import { TestRunner } from 'vitest';
 

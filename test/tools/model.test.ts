@@ -1,4 +1,4 @@
-/** What npm run verify:model takes for a verdict of SPIN. SPIN itself runs in that command. */
+/** What npm run lab -- model takes for a verdict of SPIN. SPIN itself runs in that command. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { parsePanReport } from '../../tools/model/pan-report.ts';

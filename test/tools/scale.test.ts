@@ -1,4 +1,4 @@
-/** The simulation of npm run simulate:scale on a small scale, and the count that it relies on. */
+/** The simulation of npm run lab -- scale on a small scale, and the count that it relies on. */
 import { describe, expect, test } from 'vitest';
 import { HourlyCount, WholeCount } from '../../tools/scale/hourly-count.ts';
 import { type ScaleResult, simulateScale } from '../../tools/scale/simulation.ts';

@@ -1,5 +1,5 @@
 /**
- * `npm run measure:console -- --help`: how long the calls of the console take with many customers, and what five open
+ * `npm run lab -- console --help`: how long the calls of the console take with many customers, and what five open
  * consoles, or open pages of the portal, cost the clients of the gateway.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -51,7 +51,7 @@ const BUSY_CUSTOMERS = 5000;
 const WARM_UP_MS = 10_000;
 const CPU_ROUNDS = 100;
 
-const program = new Command('npm run measure:console --')
+const program = new Command('npm run lab -- console')
   .description('Measures the calls of the console, and the latency of clients while five consoles are open.')
   .addOption(new Option('--store <kind>', 'where the customers are').choices(['redis', 'sqlite']).default('redis'))
   .option('--customers <number>', 'customers, each with one key', parseCount, 100_000)

@@ -1,4 +1,4 @@
-/** `npm run simulate:scale -- --help`. docs/capacity.md says what is simulated and what the numbers mean. */
+/** `npm run lab -- scale --help`. docs/capacity.md says what is simulated and what the numbers mean. */
 import { Command, InvalidArgumentError } from 'commander';
 import { renderTable } from '../../bench/report.ts';
 import { type ClassResult, type ScaleResult, simulateScale } from './simulation.ts';
@@ -15,7 +15,7 @@ interface Options {
 const MIN_MINUTES = 61;
 const MIN_CUSTOMERS = 100;
 
-const program = new Command('npm run simulate:scale --')
+const program = new Command('npm run lab -- scale')
   .description(
     'Runs the lease algorithm in virtual time and counts what begins upstream. Fails when a customer got more than its limit.',
   )

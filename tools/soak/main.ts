@@ -1,5 +1,5 @@
 /**
- * `npm run soak -- --minutes N`: a gateway under a steady load, with one fault after another. After each it is to recover
+ * `npm run lab -- soak --minutes N`: a gateway under a steady load, with one fault after another. After each it is to recover
  * by itself, and with the load gone it is to be no larger than before. Prints a report; fails when anything was wrong.
  */
 import { writeFileSync } from 'node:fs';
@@ -29,7 +29,7 @@ const SERVED_IN_A_ROW = 10;
 const WHOLE_MS = 750;
 const READINESS = z.object({ status: z.string() });
 
-const program = new Command('npm run soak --')
+const program = new Command('npm run lab -- soak')
   .description('Runs a gateway under load while Redis, backend, clients and configuration fail in turn.')
   .option('--minutes <number>', 'how long; each fault strikes at least once', positive, 5)
   .option('--workers <number>', 'workers of the gateway; with several, some are killed', positive, 1)
