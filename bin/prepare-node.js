@@ -27,10 +27,10 @@ module.enableCompileCache(fileURLToPath(new URL('../node_modules/.cache/node-com
 /** Runs the same command line with another Node.js, and ends as it does. Never resolves. */
 function runWith(node) {
   // Before the child runs: a signal that came between the two would end this process alone. Handlers run after this function.
-  // Ctrl-C on a terminal reaches the child by itself; a second SIGINT would end it at once.
-  process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
-  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
-  const child = spawn(node, [...process.execArgv, ...process.argv.slice(1)], { stdio: 'inherit' });
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']) process.on(signal, () => child.kill(signal));
+  // A terminal and some service managers send a signal to the child too, which then gets it twice: see process-signals.ts.
+  const env = { ...process.env, TOLLGATE_SIGNALS_FORWARDED: '1' };
+  const child = spawn(node, [...process.execArgv, ...process.argv.slice(1)], { stdio: 'inherit', env });
   return new Promise(() => {
     child.on('error', (error) => {
       process.stderr.write(`${node}, which was installed with tollgate, cannot be run: ${error.message}\n`);

@@ -1,7 +1,11 @@
 import { type Environment, processEnvironment } from '../config/environment.ts';
 
-/** npm forwards signals to its script, so a signal to the whole process group arrives twice within this time. */
-const COPY_BY_NPM_WITHIN_MS = 1000;
+/**
+ * Set by npm, and by bin/prepare-node.js. Both forward signals to the gateway, so a signal to the whole process group
+ * arrives twice within {@link COPY_WITHIN_MS}.
+ */
+const FORWARDERS = ['npm_lifecycle_event', 'TOLLGATE_SIGNALS_FORWARDED'];
+const COPY_WITHIN_MS = 1000;
 
 /**
  * Handles the signals of a gateway. Call it before anything else is loaded: the kernel discards a signal to process 1 of a
@@ -15,7 +19,7 @@ export function receiveSignals(environment: Environment = processEnvironment()):
   const receive = () => {
     const nowMs = performance.now();
     firstMs ??= nowMs;
-    const isCopy = 'npm_lifecycle_event' in environment && nowMs - firstMs < COPY_BY_NPM_WITHIN_MS;
+    const isCopy = FORWARDERS.some((name) => name in environment) && nowMs - firstMs < COPY_WITHIN_MS;
     if (!stopping.signal.aborted) stopping.abort();
     else if (!isCopy) process.exit(1);
   };

