@@ -4,6 +4,11 @@
  */
 export const linkCode = takeCode();
 
+// A link that is opened in a tab of the portal changes the fragment alone, which loads nothing.
+addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#code=')) location.reload();
+});
+
 function takeCode(): string | undefined {
   const { hash, pathname } = location;
   if (hash === '') return undefined;
