@@ -52,9 +52,10 @@ export class Tracing {
     const { sampleRatio, trustParent, customer } = this.#config;
     const { headers, socket } = request.req;
     const parent = headers.traceparent === undefined ? undefined : parseTraceparent(headers.traceparent);
-    const randomness = parent === undefined ? this.#parts.random() : randomnessOf(parent.traceId);
-    const isDecided = trustParent && parent !== undefined && trustedProxies.has(peerAddress(socket));
-    if (isDecided ? !parent.isSampled : randomness < 1 - sampleRatio) return undefined;
+    const isTrusted = parent !== undefined && trustedProxies.has(peerAddress(socket));
+    // A client that chose the randomness would have each of its requests traced, or none.
+    const randomness = isTrusted ? randomnessOf(parent.traceId) : this.#parts.random();
+    if (isTrusted && trustParent ? !parent.isSampled : randomness < 1 - sampleRatio) return undefined;
     return this.#tracer.start(request, parent ?? newTraceId(randomness), customer);
   }
 

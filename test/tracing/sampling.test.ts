@@ -7,6 +7,7 @@ import { startCollector } from './collector.ts';
 
 const PARENT = '00f067aa0ba902b7';
 const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const PROXY = '10.0.0.1';
 /** Sampled from a ratio of this on. */
 const NEEDED_RATIO = 1 - randomnessOf(TRACE);
 
@@ -26,7 +27,7 @@ async function openTracing(options: { ratio: number; trustParent?: boolean; rand
     sample(traceparent?: string, peer = '192.0.2.1') {
       const headers = traceparent === undefined ? {} : { traceparent };
       const req = { headers, method: 'GET', httpVersion: '1.1', rawHeaders: [], socket: { remoteAddress: peer } };
-      const proxies = { has: (address: string) => address === '10.0.0.1' };
+      const proxies = { has: (address: string) => address === PROXY };
       return tracing.sample({ req: req as never, client: { proto: 'http' }, route: 'none' }, proxies)?.traceId;
     },
   };
@@ -48,7 +49,7 @@ describe('a new trace', () => {
     const ids = Array.from({ length: 1000 }, () => sample()).filter((id) => id !== undefined);
     for (const id of ids) {
       expect(id).toMatch(/^[0-9a-f]{32}$/);
-      expect(sample(`00-${id}-${PARENT}-00`)).toBe(id);
+      expect(sample(`00-${id}-${PARENT}-00`, PROXY)).toBe(id);
     }
     expect(new Set(ids).size).toBe(ids.length);
   });
@@ -59,16 +60,32 @@ describe('a new trace', () => {
   });
 });
 
-describe('a trace that a client has begun', () => {
-  it.each(['00', '01'])('is sampled by its id alone, whatever its flags %s', async (flags) => {
-    const traceparent = `00-${TRACE}-${PARENT}-${flags}`;
-    const below = await openTracing({ ratio: NEEDED_RATIO - 0.001, random: () => 1 });
-    const above = await openTracing({ ratio: NEEDED_RATIO + 0.001, random: () => 0 });
-    for (let i = 0; i < 10; i++) {
-      expect(below.sample(traceparent)).toBeUndefined();
-      expect(above.sample(traceparent)).toBe(TRACE);
+describe('a trace that others have begun', () => {
+  it('is kept where a client asks for it, which cannot force or prevent a sample by its id or flag', async () => {
+    let random = 0;
+    const { sample } = await openTracing({ ratio: 0.5, trustParent: true, random: () => random });
+    for (const trace of ['f'.repeat(32), TRACE, `${'0'.repeat(31)}1`]) {
+      for (const flags of ['00', '01']) {
+        random = 0.49;
+        expect(sample(`00-${trace}-${PARENT}-${flags}`)).toBeUndefined();
+        random = 0.5;
+        expect(sample(`00-${trace}-${PARENT}-${flags}`)).toBe(trace);
+      }
     }
   });
+
+  it.each(['00', '01'])(
+    'is sampled by its id alone if a trusted proxy passes it, whatever its flags %s',
+    async (flags) => {
+      const traceparent = `00-${TRACE}-${PARENT}-${flags}`;
+      const below = await openTracing({ ratio: NEEDED_RATIO - 0.001, random: () => 1 });
+      const above = await openTracing({ ratio: NEEDED_RATIO + 0.001, random: () => 0 });
+      for (let i = 0; i < 10; i++) {
+        expect(below.sample(traceparent, PROXY)).toBeUndefined();
+        expect(above.sample(traceparent, PROXY)).toBe(TRACE);
+      }
+    },
+  );
 
   it('is never sampled at ratio 0, and always at ratio 1', async () => {
     const [never, always] = [await openTracing({ ratio: 0 }), await openTracing({ ratio: 1 })];
