@@ -8,7 +8,7 @@ import { ADMIN_ROUTES } from '../admin-api/routes.ts';
 import { createStrictApp } from '../listener/strict-app.ts';
 import { pagePaths, protectResponses, sitePages } from '../pages/serve-pages.ts';
 import { auditHandlers, createChangeRecorder } from './audit.ts';
-import { createGate } from './authorize.ts';
+import { createAccessCounters, createGate } from './authorize.ts';
 import { consoleSessionRoutes } from './console-session.ts';
 import { customerHandlers } from './customers.ts';
 import type { AdminContext, AdminDependencies } from './dependencies.ts';
@@ -27,11 +27,15 @@ import { statusHandlers } from './status.ts';
 import { usageHandlers } from './usage.ts';
 import { usageHistoryHandlers } from './usage-history.ts';
 
-export function createAdminApp(dependencies: AdminDependencies): Express {
+/** `counters`: of the listener, whose app each reload replaces. */
+export function createAdminApp(
+  dependencies: AdminDependencies,
+  counters = createAccessCounters(dependencies.clock),
+): Express {
   const app = createStrictApp();
   const context: AdminContext = { ...dependencies, recordChange: createChangeRecorder(dependencies) };
-  const gate = createGate(context);
-  const session = consoleSessionRoutes(context, gate);
+  const gate = createGate(context, counters);
+  const session = consoleSessionRoutes(context, gate, counters);
   const handlers: Handlers = {
     ...statusHandlers(context),
     ...runningConfigHandlers(context),

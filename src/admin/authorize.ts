@@ -8,6 +8,7 @@
  */
 import type { Request, RequestHandler, Response } from 'express';
 import { addressBlock } from '../base/address-block.ts';
+import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import { ownCookies } from '../pages/bound-cookie.ts';
@@ -29,6 +30,24 @@ const MAX_LOGGED_ADDRESSES = 10_000;
 const AUDIT_AGAIN_AFTER_MS = 3_600_000;
 /** At most one audit entry about refusals per interval and kind, over all address blocks, so they cannot fill the audit. */
 const AUDIT_INTERVAL_MS = 60_000;
+const AUDITED_LOGINS = 10_000;
+
+export type AccessCounters = ReturnType<typeof createAccessCounters>;
+
+/** What is remembered of refused access, and when an actor's login was last audited. Outlives reloads of the config. */
+export function createAccessCounters(clock: Clock) {
+  return {
+    failures: new FailedAttempts(clock, FAILURES_PER_MINUTE),
+    warnings: new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES),
+    auditedBlocks: new Throttle(clock, AUDIT_AGAIN_AFTER_MS, MAX_LOGGED_ADDRESSES),
+    audits: new Throttle(clock, AUDIT_INTERVAL_MS, 2),
+    /**
+     * At most one audit entry per interval and actor: otherwise a JWT that may only read could push the entries of others
+     * out of the audit.
+     */
+    logins: new Throttle(clock, AUDIT_INTERVAL_MS, AUDITED_LOGINS),
+  };
+}
 
 export interface Gate {
   /** Passes authenticated requests on, with their {@link Actor} in `factsOf`, and responds to all others. */
@@ -41,20 +60,19 @@ export interface Gate {
 }
 
 /** Its handlers must be mounted after noteRequest. */
-export function createGate({
-  token,
-  jwt,
-  logger,
-  clock,
-  audit,
-}: Pick<AdminDependencies, 'token' | 'jwt' | 'logger' | 'clock'> & {
-  readonly audit: Pick<AuditStore, 'append'>;
-}): Gate {
+export function createGate(
+  {
+    token,
+    jwt,
+    logger,
+    clock,
+    audit,
+  }: Pick<AdminDependencies, 'token' | 'jwt' | 'logger' | 'clock'> & {
+    readonly audit: Pick<AuditStore, 'append'>;
+  },
+  { failures, warnings, auditedBlocks, audits }: Omit<AccessCounters, 'logins'>,
+): Gate {
   const credentialChecker = createCredentialChecker({ token, jwt, clock });
-  const failures = new FailedAttempts(clock, FAILURES_PER_MINUTE);
-  const warnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
-  const auditedBlocks = new Throttle(clock, AUDIT_AGAIN_AFTER_MS, MAX_LOGGED_ADDRESSES);
-  const audits = new Throttle(clock, AUDIT_INTERVAL_MS, 2);
 
   async function admit(req: Request, res: Response, credentials: Credentials, mustWrite: boolean) {
     const own = refuseForeign(req, credentials, mustWrite);

@@ -2,12 +2,11 @@
 import type { RequestHandler } from 'express';
 import { z } from 'zod';
 import type { ConfigDocument, SessionDocument } from '../admin-api/responses.ts';
-import { Throttle } from '../base/throttle.ts';
 import type { Disclosed } from '../config/config.ts';
 import { MAX_SESSION_MS } from '../console/session.ts';
 import { type BoundCookie, createBinding, isFromOwnPage } from '../pages/bound-cookie.ts';
 import { sendProblem } from '../problems/document.ts';
-import type { Gate } from './authorize.ts';
+import type { AccessCounters, Gate } from './authorize.ts';
 import { credentialsOf, SESSION_COOKIE, unauthorized } from './credentials.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
@@ -19,13 +18,6 @@ import type { PathHandlers } from './routes.ts';
 /** A login is parsed before it is authenticated. */
 const MAX_LOGIN_BYTES = 16 * 1024;
 
-/**
- * At most one audit entry per interval and actor: otherwise a JWT that may only read could push the entries of others
- * out of the audit.
- */
-const AUDIT_INTERVAL_MS = 60_000;
-const AUDITED_ACTORS = 10_000;
-
 /** Of a person. It gets into log and audit. */
 const PERSON = z
   .string()
@@ -33,9 +25,12 @@ const PERSON = z
   .regex(/^[\p{L}\p{N}][\p{L}\p{N} ._@'-]{0,63}$/u, "must be at most 64 letters, digits, spaces and . _ @ ' -");
 const LOGIN = z.strictObject({ token: z.string().min(1), name: PERSON.optional() });
 
-export function consoleSessionRoutes(context: AdminContext, gate: Gate): PathHandlers {
+export function consoleSessionRoutes(
+  context: AdminContext,
+  gate: Gate,
+  { logins }: Pick<AccessCounters, 'logins'>,
+): PathHandlers {
   const { clock, randomBytes, recordChange, runningConfig } = context;
-  const audits = new Throttle(clock, AUDIT_INTERVAL_MS, AUDITED_ACTORS);
 
   const logIn: RequestHandler = async (req, res) => {
     const { token, name } = parseBody(LOGIN, req.body);
@@ -55,7 +50,7 @@ export function consoleSessionRoutes(context: AdminContext, gate: Gate): PathHan
     if (header === undefined) {
       throw new Refusal('unprocessable', 'token: this JWT is too long for a cookie. Use one of fewer claims.');
     }
-    if (audits.isDue(actor.name)) await recordChange(res, { action: 'session.create' });
+    if (logins.isDue(actor.name)) await recordChange(res, { action: 'session.create' });
     res.setHeader('Set-Cookie', header);
     res.json({
       ...sessionDocument({ ...actor, expiresAtMs }, 'cookie', runningConfig()),

@@ -25,13 +25,15 @@ export function portalAccessHandlers({
   recordChange,
 }: AdminContext) {
   /** `prefix`: of the id. */
-  async function add(kind: 'code' | 'token', prefix: string, { id: customer, body }: Wanted) {
+  async function add(kind: 'code' | 'token', prefix: string, { id, body }: Wanted) {
+    const { id: customer, createdAt = '' } = await requireCustomer(records, id);
     const { scopes, user, returnUrl, ttlSeconds } = body;
     const secret = newPortalSecret(randomBytes);
     const ttlMs = ttlSeconds * 1000;
     const session: PortalSession = {
       id: prefix + randomBytes(ID_BYTES).toString('base64url'),
-      customer: possibleCustomerId(customer),
+      customer,
+      customerCreatedAt: createdAt,
       scopes: [...new Set(scopes)],
       user,
       returnUrl,

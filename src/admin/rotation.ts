@@ -12,7 +12,8 @@ import { isoTime } from './document-of.ts';
 import { noSuchKey, Refusal, requireKey } from './refusal.ts';
 import type { Handlers } from './routes.ts';
 
-export function rotationHandlers(context: AdminContext) {
+/** `keepsEnd`: the successor ends when the key would have ended. Otherwise it has no end. */
+export function rotationHandlers(context: AdminContext, { keepsEnd = false } = {}) {
   const { records, clock, logger } = context;
 
   return {
@@ -20,10 +21,11 @@ export function rotationHandlers(context: AdminContext) {
       const old = await requireKey(records, keyId);
       requireReplaceable(old, clock.nowMs());
       const { customer, name, scopes, allowedAddresses } = old;
-      const successor = await issueKey(context, { customer, name, scopes, allowedAddresses });
+      const expiresAt = keepsEnd ? old.expiresAt : undefined;
+      const successor = await issueKey(context, { customer, name, scopes, allowedAddresses, expiresAt });
       const { key, record } = successor ?? (await refuseWithoutCustomer(old.id));
-      const expiresAt = endOfGrace(old, clock.nowMs() + body.graceSeconds * 1000);
-      const details = { replacedBy: record.id, expiresAt };
+      const graceEndsAt = endOfGrace(old, clock.nowMs() + body.graceSeconds * 1000);
+      const details = { replacedBy: record.id, expiresAt: graceEndsAt };
       await retire(old, details);
       await context.recordChange(res, { action: 'key.rotate', customer: old.customer, keyId: old.id, details });
       res.location(`/admin/v1/keys/${record.id}`);

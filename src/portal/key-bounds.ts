@@ -1,9 +1,10 @@
-/** What a customer's keys may at most do: a customer may restrict its keys, but never allow them more. */
+/** What a customer's keys may at most do, and for how long: a customer may restrict its keys, but never allow them more. */
+import { isoTime } from '../admin/document-of.ts';
 import { Refusal } from '../admin/refusal.ts';
 import { parseTimestamp } from '../base/timestamp.ts';
 import { keyState, oldestFirst } from '../keys/key-state.ts';
 import { isWithinRestrictions, type KeyRestrictions, type WantedRestrictions } from '../store/key-restrictions.ts';
-import type { KeyChange, KeyRecord } from '../store/record-fields.ts';
+import { expiryMsOf, type KeyChange, type KeyRecord } from '../store/record-fields.ts';
 
 /** Keys that a refusal names the restrictions of. */
 const MAX_NAMED = 3;
@@ -29,12 +30,29 @@ function endMsOf({ revokedAt, expiresAt }: KeyRecord): number {
   return Math.min(...[revokedAt, expiresAt].map((at) => (at === undefined ? Infinity : (parseTimestamp(at) ?? 0))));
 }
 
-/** A new key may do what one of these keys may; anything if there is none. @throws Refusal `unprocessable` */
-export function requireWithinOne(keys: readonly KeyRestrictions[], wanted: WantedRestrictions): void {
-  const excesses = new Set(keys.map((key) => excessOf(wanted, key)));
-  if (keys.length === 0 || excesses.has('')) return;
-  const named = [...excesses].slice(0, MAX_NAMED).join(' – or ');
-  throw new Refusal('unprocessable', `A new key may do no more than one of your keys. ${named}`);
+/**
+ * Returns when a new key ends. It may do what one of these keys may, and no longer than that one; anything if there is
+ * none. Undefined: it has no end. @throws Refusal
+ */
+export function endOfNewKey(
+  keys: readonly KeyRecord[],
+  wanted: WantedRestrictions & { readonly expiresAt?: string | undefined },
+  nowMs: number,
+): string | undefined {
+  if (keys.length === 0) return wanted.expiresAt;
+  const bounding = keys.filter((key) => excessOf(wanted, key) === '');
+  if (bounding.length === 0) {
+    const excesses = new Set(keys.map((key) => excessOf(wanted, key)));
+    const named = [...excesses].slice(0, MAX_NAMED).join(' – or ');
+    throw new Refusal('unprocessable', `A new key may do no more than one of your keys. ${named}`);
+  }
+  const endMs = Math.max(...bounding.map((key) => expiryMsOf(key) ?? Infinity));
+  if (endMs <= nowMs)
+    throw new Refusal('conflict', 'The key that a new one would be made from has expired. Contact support.');
+  if (endMs === Infinity) return wanted.expiresAt;
+  if (wanted.expiresAt === undefined) return isoTime(endMs);
+  if ((parseTimestamp(wanted.expiresAt) ?? Infinity) <= endMs) return wanted.expiresAt;
+  throw new Refusal('unprocessable', `expires_at: must be no later than ${isoTime(endMs)}, like your key.`);
 }
 
 /** Returns which members allow more than those of `most`, in the form of details; empty if none does. */

@@ -20,15 +20,16 @@ import { pagePaths, protectResponses, sitePages } from '../pages/serve-pages.ts'
 import { PORTAL_ROUTES, type PortalEndpoint } from '../portal-api/portal-routes.ts';
 import type { PortalContext, PortalDependencies } from './portal-context.ts';
 import { portalHandlers } from './portal-handlers.ts';
-import { createSessionAccess } from './session-access.ts';
+import { createSessionAccess, type PortalCounters } from './session-access.ts';
 
-export function createPortalApp(dependencies: PortalDependencies): Express {
+/** `counters`: of the listener, whose app each reload replaces. */
+export function createPortalApp(dependencies: PortalDependencies, counters: PortalCounters): Express {
   const app = createStrictApp();
   const context: PortalContext = { ...dependencies, recordChange: createChangeRecorder(dependencies) };
   const publicUrl = new URL(context.portal.publicUrl);
   const ownHost = hostOf(publicUrl);
   const cookie = new BoundCookie('tollgate_portal', publicUrl.protocol === 'https:' ? 'https' : 'http');
-  const access = createSessionAccess(context, cookie);
+  const access = createSessionAccess(context, cookie, counters);
   const guardsOf = (endpoint: PortalEndpoint) => {
     if (endpoint === 'GET /portal/settings') return [];
     if (endpoint === 'POST /portal/session') return [fromOwnPage(cookie)];

@@ -18,7 +18,7 @@ import { type BoundCookie, createBinding } from '../pages/bound-cookie.ts';
 import type { PORTAL_ROUTES } from '../portal-api/portal-routes.ts';
 import { type PortalSession, portalSecretHash } from '../store/portal-sessions.ts';
 import type { CustomerRecord, KeyRecord } from '../store/record-fields.ts';
-import { boundsOfNewKey, requireWithinOne, wideningProblem } from './key-bounds.ts';
+import { boundsOfNewKey, endOfNewKey, wideningProblem } from './key-bounds.ts';
 import type { PortalContext } from './portal-context.ts';
 import { actorOf, cookieHash, type SessionAccess, visitOf } from './session-access.ts';
 
@@ -34,7 +34,7 @@ export function portalHandlers(
 ): HandlersOf<typeof PORTAL_ROUTES> {
   const { portal, portalSessions, records, clock, randomBytes, recordChange } = context;
   const keys = keyHandlers(context, wideningProblem);
-  const { 'POST /admin/v1/keys/:keyId/rotate': rotate } = rotationHandlers(context);
+  const { 'POST /admin/v1/keys/:keyId/rotate': rotate } = rotationHandlers(context, { keepsEnd: true });
   const history = usageHistoryHandlers(context)['GET /admin/v1/customers/:id/usage/history'];
 
   return {
@@ -74,15 +74,16 @@ export function portalHandlers(
       const { customer } = visitOf(res);
       await countWrite(res);
       const stored = await requireRoom(customer.id, portal.maxKeys - 1, ['live']);
-      requireWithinOne(boundsOfNewKey(stored, clock.nowMs()), body);
+      const nowMs = clock.nowMs();
+      const details = { ...body, expiresAt: endOfNewKey(boundsOfNewKey(stored, nowMs), body, nowMs) };
       const { key, record } =
-        (await issueKey(context, { ...body, customer: customer.id })) ?? noSuchCustomer(customer.id);
+        (await issueKey(context, { ...details, customer: customer.id })) ?? noSuchCustomer(customer.id);
       // Another one may have been created at the same time.
       await requireRoom(customer.id, portal.maxKeys, ['live']).catch(async (error: unknown) => {
         await records.discardKey(record.id);
         throw error;
       });
-      await recordChange(res, { action: 'key.create', customer: customer.id, keyId: record.id, details: body });
+      await recordChange(res, { action: 'key.create', customer: customer.id, keyId: record.id, details });
       return { key, ...record };
     },
     async 'PATCH /portal/v1/keys/:keyId'({ keyId, body }, res) {

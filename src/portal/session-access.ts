@@ -8,6 +8,7 @@ import { Refusal } from '../admin/refusal.ts';
 import { type Actor, factsOf } from '../admin/response-locals.ts';
 import type { ApiRoute } from '../admin-api/route-table.ts';
 import { addressBlock } from '../base/address-block.ts';
+import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import { FailedAttempts } from '../listener/failed-attempts.ts';
 import { type BoundCookie, bindingOf, ownCookies } from '../pages/bound-cookie.ts';
@@ -18,9 +19,9 @@ import type { PortalContext } from './portal-context.ts';
 
 const FAILURES_PER_MINUTE = 30;
 const MAX_LOGGED_ADDRESSES = 10_000;
-/** Of usage and keys, for each customer. One read costs as much as many requests of the public listener. */
-const READS_PER_SECOND = 50;
-const MAX_READERS = 10_000;
+/** Of each customer. One costs as much as many requests of the public listener. */
+const REQUESTS_PER_SECOND = 50;
+const MAX_COUNTED_CUSTOMERS = 10_000;
 const CHALLENGE = 'Bearer realm="tollgate-portal"';
 const BEARER = /^bearer +(\S+)$/i;
 const SECRET = /^[\w-]{43}$/;
@@ -45,16 +46,24 @@ export function cookieHash(cookie: string, binding: string): string {
   return portalSecretHash(`${cookie} ${binding}`);
 }
 
+export type PortalCounters = ReturnType<typeof createPortalCounters>;
+
+/** What is remembered of invalid secrets and of requests. Outlives reloads of the config. */
+export function createPortalCounters(clock: Clock) {
+  return {
+    failures: new FailedAttempts(clock, FAILURES_PER_MINUTE),
+    warnings: new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES),
+    requests: new BurstLimiter(clock, MAX_COUNTED_CUSTOMERS),
+  };
+}
+
 export type SessionAccess = ReturnType<typeof createSessionAccess>;
 
 export function createSessionAccess(
-  { records, portalSessions, logger, clock, limitClock }: PortalContext,
+  { records, portalSessions, logger, limitClock }: PortalContext,
   cookie: BoundCookie,
+  { failures, warnings, requests }: PortalCounters,
 ) {
-  const failures = new FailedAttempts(clock, FAILURES_PER_MINUTE);
-  const warnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
-  const reads = new BurstLimiter(clock, MAX_READERS);
-
   /** Counts and logs an invalid secret, and returns the refusal. */
   function refusal(res: Response, detail: string, reason: string): Refusal {
     const { clientAddress: client, route } = factsOf(res);
@@ -67,9 +76,16 @@ export function createSessionAccess(
     return new Refusal('too_many_failures', tooMany, {}, ['Retry-After', String(retrySeconds)]);
   }
 
-  /** Resolves to the session's customer as it is now; undefined if it was deleted. */
-  async function customerOf({ customer }: PortalSession): Promise<CustomerRecord | undefined> {
+  /**
+   * Resolves to the session's customer as it is now; undefined if it was deleted, also if its id was used again. The admin
+   * API ends the sessions of a customer that it deletes, but other programs delete records too.
+   */
+  async function customerOf({ customer, customerCreatedAt }: PortalSession): Promise<CustomerRecord | undefined> {
     const record = await records.findCustomerRecord(customer);
+    // A record without a creation time looks the same when it is created again.
+    if (!record) await portalSessions.endAll(customer);
+    // Versions before 0.3.0 stored no creation time.
+    if (customerCreatedAt !== undefined && customerCreatedAt !== (record?.createdAt ?? '')) return undefined;
     // A suspension that has ended is none.
     return record && { ...record, suspended: isSuspendedAt(record, limitClock.nowMs()) };
   }
@@ -104,11 +120,11 @@ export function createSessionAccess(
   }
 
   /** @throws Refusal `too_many_reads` */
-  function countRead(customer: string): void {
-    const read = reads.take(customer, READS_PER_SECOND);
-    if (read.allowed) return;
-    const retryAfter = ['Retry-After', String(read.resetSeconds)];
-    throw new Refusal('too_many_reads', `More than ${READS_PER_SECOND} reads within a second.`, {}, retryAfter);
+  function countRequest(customer: string): void {
+    const request = requests.take(customer, REQUESTS_PER_SECOND);
+    if (request.allowed) return;
+    const retryAfter = ['Retry-After', String(request.resetSeconds)];
+    throw new Refusal('too_many_reads', `More than ${REQUESTS_PER_SECOND} requests within a second.`, {}, retryAfter);
   }
 
   /** Lets requests with a session pass, and only with the scope of the route if it has one. */
@@ -119,10 +135,11 @@ export function createSessionAccess(
       const { session, customer } = visit;
       res.locals.visit = visit;
       factsOf(res).actor = actorOf(visit);
+      // Changes too: those that come to nothing do not count as changes.
+      countRequest(customer.id);
       if (scope === undefined) return next();
       if (!session.scopes.includes(scope)) throw lacksScope(scope);
-      if (!mustWrite) countRead(customer.id);
-      else if (customer.suspended) {
+      if (mustWrite && customer.suspended) {
         throw new Refusal('customer_suspended', 'The account is suspended: its keys can be seen, but not changed.');
       }
       next();

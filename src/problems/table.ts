@@ -127,8 +127,8 @@ export const PROBLEMS = {
   },
   too_many_reads: {
     status: 429,
-    title: 'Too many reads',
-    when: 'Portal: the customer read its usage or keys 50 times within the last second, at this instance.',
+    title: 'Too many requests',
+    when: 'Portal: the customer made 50 requests within the last second, at this instance.',
     remedy: 'Wait for the seconds in `Retry-After`.',
   },
   not_found: {

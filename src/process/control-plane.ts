@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { dirname, resolve } from 'node:path';
 import { createAdminApp } from '../admin/admin-app.ts';
+import { createAccessCounters } from '../admin/authorize.ts';
 import type { AdminDependencies, WorkerStatus } from '../admin/dependencies.ts';
 import { createJwtVerifier, type JwtVerifier } from '../admin/jwt.ts';
 import { RemoteKeySet } from '../admin/remote-key-set.ts';
@@ -25,6 +26,7 @@ import { createOpsApp, type OpsAppParts } from '../ops/ops-app.ts';
 import { assessReadiness } from '../ops/readiness.ts';
 import { lazyPageFiles } from '../pages/files.ts';
 import { createPortalApp } from '../portal/portal-app.ts';
+import { createPortalCounters } from '../portal/session-access.ts';
 import type { CustomerQuota } from '../quota/customer-quota.ts';
 import { limitOrigin, planNameOf, planNamesOf } from '../quota/effective-limit.ts';
 import { CustomersWithoutPlanCounter } from '../reload/customers-without-plan.ts';
@@ -131,6 +133,8 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   const adminJwt = config.admin?.jwt && openAdminJwt(config.admin.jwt, parts, opened);
   const pageFiles = lazyPageFiles('console');
   const portalFiles = lazyPageFiles('portal');
+  const adminCounters = createAccessCounters(clock);
+  const portalCounters = createPortalCounters(clock);
   let { adminApp, portalApp } = openApps(config);
   const adminUrl = config.admin && (await openServer('admin', () => adminApp));
   const portalUrl = config.portal && (await openServer('portal', () => portalApp ?? neverListening()));
@@ -195,8 +199,9 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     };
     const { token: _, jwt: __, ...shared } = dependencies;
     return {
-      adminApp: createAdminApp(dependencies),
-      portalApp: portal && createPortalApp({ ...shared, portal, pageFiles: portalFiles, clientAddress }),
+      adminApp: createAdminApp(dependencies, adminCounters),
+      portalApp:
+        portal && createPortalApp({ ...shared, portal, pageFiles: portalFiles, clientAddress }, portalCounters),
     };
   }
 

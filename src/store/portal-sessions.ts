@@ -10,6 +10,8 @@ import { isTimeMs } from './usage-history.ts';
 export interface PortalSession {
   readonly id: string;
   readonly customer: string;
+  /** Tells the customer from a later one with the same id; empty if its record has no creation time. */
+  readonly customerCreatedAt?: string | undefined;
   readonly scopes: readonly string[];
   /** Who uses it: a label of the operator. */
   readonly user?: string | undefined;
@@ -57,14 +59,17 @@ export function formatPortalSession({ customer: _, ...session }: PortalSession):
 
 /** Returns the session in a store's text; undefined if it has another form. */
 export function parsePortalSession(customer: string, text: string): PortalSession | undefined {
-  const { id, scopes, user, returnUrl, expiresAtMs } = parseJsonObject(text) ?? {};
+  const { id, customerCreatedAt, scopes, user, returnUrl, expiresAtMs } = parseJsonObject(text) ?? {};
   const isText = (value: unknown) => value === undefined || typeof value === 'string';
   const isValid =
     typeof id === 'string' &&
     Array.isArray(scopes) &&
     scopes.every((scope) => typeof scope === 'string') &&
+    isText(customerCreatedAt) &&
     isText(user) &&
     isText(returnUrl) &&
     isTimeMs(expiresAtMs);
-  return isValid ? ({ id, customer, scopes, user, returnUrl, expiresAtMs } as PortalSession) : undefined;
+  return isValid
+    ? ({ id, customer, customerCreatedAt, scopes, user, returnUrl, expiresAtMs } as PortalSession)
+    : undefined;
 }

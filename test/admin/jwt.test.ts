@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { createGate } from '../../src/admin/authorize.ts';
+import { createAccessCounters, createGate } from '../../src/admin/authorize.ts';
 import { createJwtVerifier } from '../../src/admin/jwt.ts';
 import { RemoteKeySet } from '../../src/admin/remote-key-set.ts';
 import { factsOf, noteRequest } from '../../src/admin/response-locals.ts';
@@ -27,7 +27,9 @@ async function start({ token = TOKEN, issuer = undefined as Issuer | undefined }
   const jwt = createJwtVerifier({ issuer: ISSUER, audience: AUDIENCE, clock, keyFor: keys.keyFor });
   const app = createStrictApp();
   app.use(noteRequest([]));
-  app.use(createGate({ token, jwt, logger, clock, audit: { append: async () => {} } }).authorize);
+  app.use(
+    createGate({ token, jwt, logger, clock, audit: { append: async () => {} } }, createAccessCounters(clock)).authorize,
+  );
   app.use((_req, res) => {
     res.json(factsOf(res).actor);
   });

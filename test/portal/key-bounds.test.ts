@@ -132,6 +132,38 @@ overEachStore('a customer', (system) => {
     expect((await call('POST', '', { ...LIMITS, scopes: ['write'] })).status).toBe(201);
   });
 
+  it('keeps the end that the operator set, through rotations and in new keys', async () => {
+    const end = '2035-01-02T03:04:05.000Z';
+    const { keys, call, newestChange } = await customerWith(system().gateway, 'on-trial', { expires_at: end });
+    const rotated = await call('POST', `/${keys[0]}/rotate`, { grace_seconds: 3600 });
+    expect(rotated.body).toMatchObject({ replaces: keys[0], expires_at: end });
+    expect((await call('POST', '')).body).toMatchObject({ expires_at: end });
+    expect(await newestChange()).toMatchObject({ action: 'key.create', details: { expires_at: end } });
+    const later = await call('POST', '', { expires_at: '2035-01-02T03:04:06.000Z' });
+    expect([later.status, later.body.detail]).toEqual([
+      422,
+      `expires_at: must be no later than ${end}, like your key.`,
+    ]);
+    const sooner = await call('POST', '', { expires_at: '2034-01-01T00:00:00.000Z' });
+    expect(sooner.body).toMatchObject({ expires_at: '2034-01-01T00:00:00.000Z' });
+    for (const { id } of (await call('GET', '')).body.items) await call('DELETE', `/${id}`);
+    // Whichever ended last.
+    expect((await call('POST', '')).body.expires_at).toMatch(/^203[45]-01-/);
+  });
+
+  it('creates keys without an end where one of its keys has none, and none after the last one has expired', async () => {
+    const { gateway } = system();
+    const soon = () => ({ expires_at: new Date(Date.now() + 1500).toISOString() });
+    const expired = await customerWith(gateway, 'after-the-trial', soon());
+    const mixed = await customerWith(gateway, 'half-a-trial', soon(), {});
+    expect((await mixed.call('POST', '')).body).toMatchObject({ expires_at: null });
+    const stateOf = async () => (await expired.call('GET', '')).body.items[0].state;
+    await expect.poll(stateOf, { timeout: 10_000, interval: 200 }).toBe('expired');
+    const refused = await expired.call('POST', '');
+    expect([refused.status, refused.body.code]).toEqual([409, 'conflict']);
+    expect((await mixed.call('POST', '')).status).toBe(201);
+  });
+
   it('gets the restrictions of a key that it rotates', async () => {
     const { keys, call } = await customerWith(system().gateway, 'rotating', LIMITS);
     expect((await call('POST', `/${keys[0]}/rotate`)).body).toMatchObject({ replaces: keys[0], ...LIMITS });

@@ -8,6 +8,7 @@ const HOUR_MS = 3_600_000;
 export const PORTAL_SESSION: PortalSession = {
   id: 'ps_1',
   customer: 'acme',
+  customerCreatedAt: '2026-03-01T12:00:00.000Z',
   scopes: ['usage:read', 'keys:read'],
   user: 'Eva "É" __proto__ }{',
   returnUrl: 'https://example.com/#/account',

@@ -20,6 +20,7 @@ it.each([
   '{}',
   '{"__proto__":{"id":"x","scopes":[],"expiresAtMs":0}}',
   JSON.stringify({ ...stored, id: 1 }),
+  JSON.stringify({ ...stored, customerCreatedAt: 1 }),
   JSON.stringify({ ...stored, scopes: 'keys:write' }),
   JSON.stringify({ ...stored, scopes: [['keys:write']] }),
   JSON.stringify({ ...stored, scopes: null }),
