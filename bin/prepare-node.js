@@ -29,6 +29,7 @@ function runWith(node) {
   // Before the child runs: a signal that came between the two would end this process alone. Handlers run after this function.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT']) process.on(signal, () => child.kill(signal));
   // A terminal and some service managers send a signal to the child too, which then gets it twice: see process-signals.ts.
+  // biome-ignore lint/style/noProcessEnv: an old Node.js cannot load the module that reads it
   const env = { ...process.env, TOLLGATE_SIGNALS_FORWARDED: '1' };
   const child = spawn(node, [...process.execArgv, ...process.argv.slice(1)], { stdio: 'inherit', env });
   return new Promise(() => {
