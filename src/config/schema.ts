@@ -121,9 +121,14 @@ const upstream = types.mapping({
   response_timeout_ms: types.durationMs
     .default(30_000)
     .describe("Time from the last byte of the request to the first byte of the backend's response."),
+  idle_timeout_ms: types.durationMs
+    .default(60_000)
+    .describe('Time between two bytes of the response. The time that a slow client takes to read does not count.'),
   total_timeout_ms: types.durationMs
-    .default(120_000)
-    .describe('Time from the last byte of the request to that of the response; not below response_timeout_ms.'),
+    .optional()
+    .describe(
+      'Time from the last byte of the request to that of the response, not below response_timeout_ms; if omitted, a response may take as long as it progresses.',
+    ),
   response_header_bytes: types.bytes
     .default(65_536)
     .describe("Maximum total size of the status line and headers of a backend's response."),

@@ -113,6 +113,7 @@ const UNWISE_NUMBERS: readonly [setting: string, side: '<' | '>', bound: number,
   ['upstream.response_header_bytes', '<', 4096, 'common backends send more, and clients get 502'],
   ['upstream.connect_timeout_ms', '<', 10, 'a healthy backend often takes longer, and is taken out of service'],
   ['upstream.response_timeout_ms', '<', 100, 'a healthy backend often takes longer, and clients get 504'],
+  ['upstream.idle_timeout_ms', '<', 100, 'a healthy backend often pauses for longer, and responses are truncated'],
   ['upstream.total_timeout_ms', '<', 100, 'a healthy backend often takes longer, and clients get 504'],
   [
     'upstream.health_check.interval_ms',

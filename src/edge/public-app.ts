@@ -39,7 +39,7 @@ export interface PublicAppParts {
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
-  readonly connections: Pick<Connections, 'abortResponse' | 'isSurplus' | 'overloadDelayMs'>;
+  readonly connections: Pick<Connections, 'abortResponse' | 'closeReasonOf' | 'isSurplus' | 'overloadDelayMs'>;
   readonly recorder: Recorder;
   /** Undefined: no route has the purpose `usage_history`. */
   readonly history?: Pick<RecentHistory, 'of'> | undefined;
@@ -314,7 +314,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
         return;
       }
       if (outcome.kind === 'failed') connections.abortResponse(context.res);
-      recorder.forwarded(context, outcome);
+      recorder.forwarded(context, outcome, connections.closeReasonOf(context.req.socket));
     },
     onBug: (context, error) => handleError(error, context),
   };

@@ -40,6 +40,8 @@ interface Finish {
   readonly outcome?: ForwardOutcome | undefined;
   /** The client got the response headers, but not the complete body. */
   readonly isAborted?: boolean;
+  /** Why the gateway closed the client's connection, if it did so within the response. */
+  readonly closeReason?: string | undefined;
 }
 
 export type Recorder = ReturnType<typeof createRecorder>;
@@ -48,7 +50,7 @@ export type Recorder = ReturnType<typeof createRecorder>;
 export function createRecorder({ metrics, accessLog, refusals, history, logger, clock }: RecorderParts) {
   let inFlight = 0;
 
-  function finish(context: RequestContext, { status, problem, outcome, isAborted }: Finish): void {
+  function finish(context: RequestContext, { status, problem, outcome, isAborted, closeReason }: Finish): void {
     // An unexpected error can follow after the end of the request was recorded.
     if (context.isRecorded) return;
     context.isRecorded = true;
@@ -81,6 +83,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       bytes: outcome?.contentBytes,
       bytesIn,
       isAborted,
+      failure: outcome?.kind === 'failed' ? outcome.failure : closeReason,
     };
     metrics.request(record);
     accessLog.write(record);
@@ -207,13 +210,14 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     },
 
     /** Records the end of a forwarded request: the response was relayed completely, or either side aborted. */
-    forwarded(context: RequestContext, outcome: ForwardOutcome): void {
+    forwarded(context: RequestContext, outcome: ForwardOutcome, closeReason?: string): void {
       const { status } = outcome;
       if (outcome.kind === 'failed' || (status !== undefined && status >= 500)) history?.upstreamFailed(context.plan);
       finish(context, {
         status: status ?? CLIENT_CLOSED_REQUEST,
         outcome,
         isAborted: outcome.kind !== 'completed' && status !== undefined,
+        closeReason,
       });
       explainFailure(context, outcome);
     },

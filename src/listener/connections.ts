@@ -92,6 +92,8 @@ class Connection {
   unreadUntilMs = Number.NEGATIVE_INFINITY;
   /** Fires if a request header is still incomplete some time after reading resumed. */
   lateHeadTimer: NodeJS.Timeout | undefined;
+  /** Why the gateway closed the connection early; undefined if it did not. */
+  closeReason: CloseReason | undefined;
   /** Responses to parsed requests that wait for others to complete. Undefined if there are none. */
   waiting: ServerResponse[] | undefined;
   /**
@@ -181,6 +183,7 @@ export function createConnections({ limits, clock, observer, mayDisplace = () =>
 
   function abort(connection: Connection, reason: CloseReason): void {
     const { accepted, socket } = connection;
+    connection.closeReason = reason;
     forget(connection);
     // A reset frees the kernel's send buffer, which a slow reader may never read. Other clients may still read theirs.
     if (reason === 'slow_reader' && accepted === socket) accepted.resetAndDestroy();
@@ -375,6 +378,9 @@ export function createConnections({ limits, clock, observer, mayDisplace = () =>
 
     /** Returns whether requests can arrive on this socket: with TLS, only after the handshake. */
     isOpen: (socket: Socket): boolean => connectionOf(socket) !== undefined,
+
+    /** Returns why the gateway closed a connection early; undefined if it did not. */
+    closeReasonOf: (socket: Socket): CloseReason | undefined => connectionOf(socket)?.closeReason,
 
     /** Closes a connection at once, and counts it with `reason` in the metrics. */
     abort(socket: Socket, reason: CloseReason): void {

@@ -25,6 +25,8 @@ export interface AccessRecord extends RequestSample {
   readonly bytes?: number | undefined;
   /** The client got the head of the response, but not all of the rest. */
   readonly isAborted?: boolean | undefined;
+  /** Why the backend's response is missing or truncated; omitted if the client left. */
+  readonly failure?: string | undefined;
 }
 
 export type AccessLog = ReturnType<typeof createAccessLog>;
@@ -110,6 +112,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           number(',"bytes":', record.bytes) +
           number(',"bytes_in":', record.bytesIn) +
           (record.isAborted ? ',"aborted":true' : '') +
+          text(',"failure":"', record.failure) +
           ',"msg":"request"}\n',
       );
     },

@@ -212,7 +212,7 @@ export const PROBLEMS = {
   gateway_timeout: {
     status: 504,
     title: 'The backend did not answer in time',
-    when: 'The response did not begin within `upstream.response_timeout_ms`, or was not complete within `upstream.total_timeout_ms`. Or the backend took none of the request body for `upstream.response_timeout_ms`.',
+    when: 'The response did not begin within `upstream.response_timeout_ms`, or not within `upstream.total_timeout_ms`. Or the backend took none of the request body for `upstream.response_timeout_ms`.',
     remedy:
       'Try a GET again later, or ask for less; before you repeat another method, check whether it had an effect. The request was counted. If it persists, report `request_id`.',
     advice: 'Check the backend, or raise upstream.response_timeout_ms.',

@@ -15,6 +15,8 @@ export const FAILURE_PROBLEMS = {
   dispatch_timeout: 'upstream_unavailable',
   /** The request was sent, but no response head arrived in time. */
   response_timeout: 'gateway_timeout',
+  /** The backend stopped in the middle of its response: the client has its head. */
+  idle_timeout: 'gateway_timeout',
   total_timeout: 'gateway_timeout',
   /** The connection closed before the response was complete. */
   reset: 'bad_gateway',

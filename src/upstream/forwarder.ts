@@ -11,7 +11,7 @@ import { Upstreams, type UpstreamsOptions } from './upstreams.ts';
 
 export interface ForwarderOptions
   extends Omit<UpstreamsOptions, 'connectTo' | 'lookup' | 'scheduler'>,
-    Pick<RelayParts, 'responseTimeoutMs' | 'totalTimeoutMs'> {
+    Pick<RelayParts, 'responseTimeoutMs' | 'idleTimeoutMs' | 'totalTimeoutMs'> {
   readonly connectTimeoutMs: number;
   /** Response header names, in lower case, that only the gateway sets; the upstream's are dropped. */
   readonly ownHeaderNames: ReadonlySet<string>;
@@ -31,7 +31,7 @@ type RelayedRequest = IncomingMessage & { [RELAY]?: Relay };
 const STARTED = Promise.resolve();
 
 export function createForwarder(options: ForwarderOptions) {
-  const { responseTimeoutMs, totalTimeoutMs, ownHeaderNames, clock } = options;
+  const { responseTimeoutMs, idleTimeoutMs, totalTimeoutMs, ownHeaderNames, clock } = options;
   const upstreams = new Upstreams({
     ...options,
     connectTo: (url, lookup) => createConnect(url, options.connectTimeoutMs, { lookup, tls: options.tls }),
@@ -43,6 +43,7 @@ export function createForwarder(options: ForwarderOptions) {
     deadlines: new Deadlines(clock),
     passedLines: createResponseFilter(ownHeaderNames),
     responseTimeoutMs,
+    idleTimeoutMs,
     totalTimeoutMs,
     clock,
   };

@@ -26,8 +26,13 @@ export interface RelayParts {
   readonly passedLines: ReturnType<typeof createResponseFilter>;
   /** For each attempt, from the last byte of the request to the head of the response. */
   readonly responseTimeoutMs: number;
-  /** From the last byte of the request to that of the response, including the wait for a connection and a slow client. */
-  readonly totalTimeoutMs: number;
+  /** Between two bytes of the response. Not while the client reads too slowly, which `limits.response_stall_timeout_ms` watches. */
+  readonly idleTimeoutMs: number;
+  /**
+   * From the last byte of the request to that of the response, including the wait for a connection and a slow client.
+   * Undefined: as long as both sides progress.
+   */
+  readonly totalTimeoutMs?: number | undefined;
   readonly clock: Clock;
 }
 
@@ -78,6 +83,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   #wasWritten = false;
   /** Failure of a first attempt that had been handed to a connection. */
   #firstFailure: { readonly failure: UpstreamFailure; readonly cause: Error } | undefined;
+  /** The client has not taken what was written of the response. */
+  #isClientBehind = false;
   /** The upstream has not taken what was sent of the body: so many bytes of it at the last check. */
   #isCongested = false;
   #unacceptedBytes = 0;
@@ -96,7 +103,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     this.#handlers = handlers;
     this.#parts = parts;
     this.isRepeatable = request.body === undefined && REPEATABLE.has(request.req.method ?? '');
-    this.#totalDeadlineMs = parts.clock.monotonicMs() + parts.totalTimeoutMs;
+    this.#totalDeadlineMs = parts.clock.monotonicMs() + (parts.totalTimeoutMs ?? Infinity);
   }
 
   get customer(): string {
@@ -111,7 +118,6 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
       return;
     }
     this.#phase = 'waiting';
-    this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs);
     watchDisconnect(this.#request.req.socket, this);
     this.#parts.deadlines.watch(this);
     const { body } = this.#request;
@@ -199,10 +205,20 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     const hasRoom = length === 0 || this.#res.write(Buffer.from(bytes.subarray(start, end)));
     if (ended) {
       this.#received(undefined);
-    } else if (!hasRoom) {
-      this.#connection?.pause();
-      this.#res.once('drain', () => this.#connection?.resume());
+      return;
     }
+    if (!hasRoom) {
+      this.#isClientBehind = true;
+      this.#connection?.pause();
+      this.#res.once('drain', () => this.#onClientDrained());
+    }
+    if (!this.#isUploading) this.#setDeadline();
+  }
+
+  #onClientDrained(): void {
+    this.#isClientBehind = false;
+    this.#connection?.resume();
+    if (this.#phase === 'relaying' && !this.#isUploading) this.#setDeadline();
   }
 
   /** Body bytes that arrive with the head are sent in one write with it. A head that arrives alone is sent at once. */
@@ -217,8 +233,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   onBodyEnd(): void {
     if (this.#phase !== 'dispatched' && this.#phase !== 'relaying') return;
-    const { clock, totalTimeoutMs } = this.#parts;
-    this.#totalDeadlineMs = clock.monotonicMs() + totalTimeoutMs;
+    this.#restartTotal();
     this.#setDeadline();
     this.#connection?.endContent();
   }
@@ -275,9 +290,11 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
         this.#fail(total ? 'total_timeout' : 'response_timeout', new Error('the head of the response is late'));
         break;
       }
-      case 'relaying':
-        this.#fail('total_timeout', new Error('the end of the response is late'));
+      case 'relaying': {
+        const total = this.#parts.clock.monotonicMs() >= this.#totalDeadlineMs;
+        this.#fail(total ? 'total_timeout' : 'idle_timeout', new Error('more of the response is late'));
         break;
+      }
       case 'received':
         this.#fail('total_timeout', new Error('the client reads too slowly'));
         break;
@@ -291,8 +308,9 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     this.#request.trace?.attemptEnded(this.#status, undefined);
     if (this.#isUploading) {
       this.#request.body?.detach();
-      this.deadlineMs = this.#parts.clock.monotonicMs() + this.#parts.totalTimeoutMs;
+      this.#restartTotal();
     }
+    this.deadlineMs = this.#totalDeadlineMs;
     this.#upstreamMs = this.#sinceSentMs();
     this.#upstream?.responded(this.#status ?? 0);
     this.#rest = rest;
@@ -326,6 +344,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   /** `mustBeNew`: see {@link ConnectionPool.take}. */
   #requestConnection(upstream: Upstream, mustBeNew: boolean): void {
+    const { clock, responseTimeoutMs } = this.#parts;
+    // A request that no quota limits (`store.on_error: allow`) has no deadline of its own.
+    const waitsUntilMs = clock.monotonicMs() + responseTimeoutMs;
+    this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs, waitsUntilMs);
     this.#upstream = upstream;
     this.#request.trace?.attemptStarted(upstream);
     upstream.pool.take(this, mustBeNew);
@@ -363,7 +385,6 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
       if (connection !== undefined) this.#firstFailure = { failure, cause };
     }
     this.#phase = 'waiting';
-    this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs);
     this.#requestConnection(next, true);
     return true;
   }
@@ -372,17 +393,23 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     return this.#request.body?.isComplete === false;
   }
 
+  #restartTotal(): void {
+    this.#totalDeadlineMs = this.#parts.clock.monotonicMs() + (this.#parts.totalTimeoutMs ?? Infinity);
+  }
+
   /**
    * Sets the deadline of a request that was handed to a connection. While its body arrives there is none, unless the
    * upstream takes none of it: the body itself watches the progress of the client.
    */
   #setDeadline(): void {
-    const { clock, responseTimeoutMs, totalTimeoutMs } = this.#parts;
+    const { clock, idleTimeoutMs, responseTimeoutMs } = this.#parts;
     const nowMs = clock.monotonicMs();
-    let totalDeadlineMs = this.#totalDeadlineMs;
-    if (this.#isUploading) totalDeadlineMs = this.#isCongested ? nowMs + totalTimeoutMs : Infinity;
-    const isAwaitingHead = this.#phase === 'dispatched' && totalDeadlineMs !== Infinity;
-    this.deadlineMs = isAwaitingHead ? Math.min(nowMs + responseTimeoutMs, totalDeadlineMs) : totalDeadlineMs;
+    const waitsForClient = this.#isUploading ? !this.#isCongested : this.#isClientBehind;
+    const waitMs = this.#phase === 'dispatched' ? responseTimeoutMs : idleTimeoutMs;
+    this.deadlineMs = Math.min(
+      waitsForClient ? Infinity : nowMs + waitMs,
+      this.#isUploading ? Infinity : this.#totalDeadlineMs,
+    );
     if (!this.#isUploading || !this.#isCongested) return;
     this.#congestedUntilMs = this.deadlineMs;
     this.deadlineMs = Math.min(this.deadlineMs, nowMs + CONGESTION_CHECK_MS);

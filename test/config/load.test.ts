@@ -46,7 +46,7 @@ describe('the shipped files', () => {
         balance: 'least_loaded',
         connectTimeoutMs: 1000,
         responseTimeoutMs: 30_000,
-        totalTimeoutMs: 120_000,
+        idleTimeoutMs: 60_000,
         maxConnections: 256,
         maxConnectionsPerCustomer: 64,
         credentials: 'strip',

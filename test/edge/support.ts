@@ -70,7 +70,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {}, storeRe
     balance: 'least_loaded',
     connectTimeoutMs: 5000,
     responseTimeoutMs: 5000,
-    totalTimeoutMs: 5000,
+    idleTimeoutMs: 5000,
     maxConnections: 8,
     maxConnectionsPerCustomer: 8,
     maxWaitingPerCustomer: () => 100,
@@ -156,6 +156,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {}, storeRe
     }),
     forwarder,
     connections: {
+      closeReasonOf: () => undefined,
       isSurplus: () => false,
       overloadDelayMs: () => 0,
       abortResponse: ({ socket }) => void socket?.resetAndDestroy(),

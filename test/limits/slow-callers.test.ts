@@ -74,6 +74,9 @@ it('a client that reads nothing of a long response is reset, and the response of
   await expect
     .poll(() => readMetric(gateway, 'tollgate_connections_cut_total'))
     .toMatchObject({ 'reason="slow_reader"': 1 });
+  await expect
+    .poll(() => gateway.logs.find(({ msg }) => msg === 'request'))
+    .toMatchObject({ status: 200, aborted: true, failure: 'slow_reader' });
   expect(await readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 0 });
   expect(await readMetric(gateway, 'tollgate_connections')).toEqual({ '': 0 });
 });

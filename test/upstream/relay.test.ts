@@ -61,7 +61,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
       deadlines: { watch: (timed) => void deadlines.add(timed), unwatch: (timed) => void deadlines.delete(timed) },
       passedLines: (lines) => lines,
       responseTimeoutMs: 1_000_000,
-      totalTimeoutMs: 2_000_000,
+      idleTimeoutMs: 2_000_000,
       clock,
     },
   );

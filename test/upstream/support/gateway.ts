@@ -42,6 +42,7 @@ export async function startGateway(
     balance: 'round_robin',
     connectTimeoutMs: 5_000,
     responseTimeoutMs: 10_000,
+    idleTimeoutMs: 15_000,
     totalTimeoutMs: 15_000,
     maxConnections: 8,
     maxConnectionsPerCustomer: forwarderOptions.maxConnections ?? 8,
