@@ -51,7 +51,7 @@ export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isVal
   checkPortal(context);
   checkStore(context);
   checkAuthorization(context);
-  checkSigningKeys(context);
+  checkAssertion(context);
   checkListenTls(context);
   checkNotices(context);
   checkTracingHeaders(context);
@@ -255,7 +255,13 @@ function checkAuthorization({ given, valid, report, secrets }: CheckContext): vo
   }
 }
 
-function checkSigningKeys({ given, report, secrets }: CheckContext): void {
+function checkAssertion({ given, valid, report, secrets }: CheckContext): void {
+  const audience = ['identity', 'assertion', 'audience'];
+  const urls = valid(['upstream', 'urls']);
+  const isSocket = Array.isArray(urls) && String(urls[0]).startsWith('unix:');
+  if (isSocket && isMapping(given(['identity', 'assertion'])) && given(audience) === undefined) {
+    report(audience, 'is required: the first of upstream.urls is a unix socket, which has no origin');
+  }
   const path = ['identity', 'assertion', 'signing_key_file'];
   const { 'identity.assertion.signing_key': keys } = secrets;
   // A missing or unreadable file is already reported.

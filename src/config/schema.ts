@@ -375,6 +375,11 @@ export const configSchema = types.mapping({
       assertion: types
         .mapping({
           issuer: types.stringOrUri.default('tollgate').describe('Its `iss`.'),
+          audience: types.stringOrUri
+            .optional()
+            .describe(
+              'Claim `aud`; if omitted, the origin of the first of upstream.urls. Required if that is a unix socket.',
+            ),
           ttl_seconds: types.assertionSeconds.default(60).describe('Time from `iat` to `exp`.'),
           signing_key_file: types.fileName.describe(
             'Ed25519 keys in PEM: the first is private (PKCS#8) and signs; all of them are published.',

@@ -320,9 +320,8 @@ async function openCertificate(
 /** Creates the signer of assertions for the upstream, and its public keys; undefined and none if not configured. */
 export async function openIdentity({ identity, auth, upstream }: Config, clock: Clock) {
   if (!identity.assertion) return { assertions: undefined, publicKeys: { keys: [] } };
-  const { issuer, ttlSeconds, signingKeys } = identity.assertion;
+  const { issuer, ttlSeconds, signingKeys, audience = new URL(upstream.urls[0]).origin } = identity.assertion;
   const keys = await importSigningKeys(signingKeys);
-  const audience = new URL(upstream.urls[0]).origin;
   const assertions = new Assertions({ keys, issuer, audience, ttlSeconds, clock, entries: auth.cacheEntries });
   return { assertions, publicKeys: keys.published };
 }

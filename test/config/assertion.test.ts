@@ -46,6 +46,17 @@ describe('the keys that sign assertions', () => {
     expect(identity).toEqual({ headers: true, assertion: { issuer: 'tollgate', ttlSeconds: 60, signingKeys } });
   });
 
+  // The text "null", which any other gateway with a socket had too, was the audience.
+  test('an audience is required if the backend is a unix socket', async () => {
+    const yaml = YAML.replace('http://backend:3000', 'unix:/run/backend.sock');
+    expect(await problemsOf(yaml)).toContainEqual(
+      'gateway.yaml:4: identity.assertion.audience: is required: the first of upstream.urls is a unix socket, which has no origin',
+    );
+    expect(await problemsOf(yaml.replace('{ signing', '{ audience: "https://backend", signing'))).not.toContainEqual(
+      expect.stringContaining('audience'),
+    );
+  });
+
   test.each([
     ['two private ones', ONE.privatePem + TWO.privatePem],
     ['a private and a public one', ONE.privatePem + TWO.publicPem],

@@ -51,6 +51,12 @@ it('the backend gets an assertion that the published keys verify: customer, plan
   expect(assertionAt(system)).not.toContain(body.key);
 });
 
+it('the audience is the configured one, if there is one', async () => {
+  const system = await startSigning({ audience: 'https://conversations.internal' });
+  await read(system);
+  expect(decodeJwt(assertionAt(system)).aud).toBe('https://conversations.internal');
+});
+
 it('one serves further requests, until the plan of the customer changes', async () => {
   const system = await startSigning();
   for (let i = 0; i < 3; i++) await read(system);
