@@ -56,16 +56,22 @@ const QUERY = /^[\x21\x22\x24-\x7e]*$/;
  */
 const HOST =
   /^(?:[A-Za-z0-9._~-]+|\[([0-9A-Fa-f:.]+)\])(?::(?:\d{0,4}|[1-5]\d{4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/;
+/** A list of protocols, each with an optional version (RFC 9110 §7.8). */
+const WEBSOCKET = /(?:^|,)[ \t]*websocket[ \t]*(?:[/,]|$)/i;
 const EXPECTATION = /^(?:100-continue)?$/i;
 
-/** Lengths of Host, Expect, Content-Length and Transfer-Encoding. Names of other lengths need no lower-casing. */
-const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([4, 6, 14, 17]);
+/** Lengths of Host, Expect, Upgrade, Content-Length and Transfer-Encoding. Names of other lengths need no lower-casing. */
+const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([4, 6, 7, 14, 17]);
 
 function refusal(code: Problem['code'], detail: string): Refusal {
   return { passed: false, problem: { code, detail, headers: ['Connection', 'close'] } };
 }
 
 const BODY_REFUSED = refusal('body_not_allowed', 'Send GET and HEAD requests without a body.');
+const WEBSOCKET_REFUSED = refusal(
+  'not_implemented',
+  'This gateway forwards no WebSockets. A load balancer in front of it can send them to the backend.',
+);
 /** Node.js's parser refuses most of these, too. */
 const AMBIGUOUS_LENGTH = refusal(
   'bad_request',
@@ -114,6 +120,10 @@ function inspectHeaders(
         if (!EXPECTATION.test(value)) {
           return refusal('expectation_failed', 'The only supported expectation is 100-continue.');
         }
+        break;
+      case 'upgrade':
+        // Without the upgrade, the response would be useless to the client, and would be counted.
+        if (WEBSOCKET.test(value)) return WEBSOCKET_REFUSED;
         break;
       case 'transfer-encoding':
         if (value === '') return refusal('bad_request', 'The Transfer-Encoding header is empty.');

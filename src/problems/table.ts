@@ -190,9 +190,10 @@ export const PROBLEMS = {
   },
   not_implemented: {
     status: 501,
-    title: 'Transfer coding not implemented',
-    when: 'The request uses a transfer coding other than chunked.',
-    remedy: 'Send the request with a Content-Length, or with `Transfer-Encoding: chunked` alone.',
+    title: 'Not implemented',
+    when: 'The request uses a transfer coding other than chunked, or asks for a WebSocket (`Upgrade: websocket`).',
+    remedy:
+      'Send the request with a Content-Length, or with `Transfer-Encoding: chunked` alone. WebSockets are not available here.',
   },
   overloaded: {
     status: 503,

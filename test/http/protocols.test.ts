@@ -50,7 +50,7 @@ describe('only GET and HEAD reach the backend', () => {
 });
 
 describe('there is no way to another protocol', () => {
-  it.each(['websocket', 'h2c', 'HTTP/2.0', 'TLS/1.0', 'connect-udp', 'h2c, websocket', 'x', ''])(
+  it.each(['h2c', 'HTTP/2.0', 'TLS/1.0', 'connect-udp', 'websockets', 'not-websocket', 'x', ''])(
     'Upgrade: %s is not performed: the response is HTTP/1.1, and the backend does not get the header',
     async (protocol) => {
       for (const connection of [
@@ -74,6 +74,15 @@ describe('there is no way to another protocol', () => {
           );
           expect(fieldValues(answer, 'upgrade')).toEqual([]);
         }
+      }
+    },
+  );
+
+  it.each(['websocket', 'WebSocket', 'h2c, websocket', 'websocket/13', 'websocket , h2c'])(
+    'Upgrade: %s is refused, free of charge',
+    async (protocol) => {
+      for (const connection of ['Upgrade', 'keep-alive, Upgrade', '']) {
+        await expectRefused(get(PATH, `Connection: ${connection}`, `Upgrade: ${protocol}`), 'not_implemented');
       }
     },
   );
