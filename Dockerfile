@@ -41,7 +41,7 @@ COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=dependencies /app/sbom.json ./
 COPY package.json LICENSE ./
 COPY config/gateway.yaml ./config/
-# Node.js runs the sources: docs/decisions/0001-node-runs-typescript-sources.md.
+# Node.js runs the sources: docs/dev/decisions/0001-node-runs-typescript-sources.md.
 COPY src ./src
 # A number, so that Kubernetes can check that it is not root. The gateway writes no files.
 USER 10001:10001

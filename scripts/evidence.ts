@@ -1,7 +1,7 @@
 /**
- * `npm run lab -- evidence`: runs what docs/guarantees.md counts, and writes the counts into docs/evidence.json and the page. With
- * names of parts as arguments, only these run; the counts of the others stay. Fails if anything fails, and then keeps the
- * counts of that part as they were.
+ * `npm run lab -- evidence`: runs what docs/guarantees.md counts, and writes the counts into docs/dev/evidence.json and the
+ * page. With names of parts as arguments, only these run; the counts of the others stay. Fails if anything fails, and then
+ * keeps the counts of that part as they were.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';

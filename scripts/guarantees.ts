@@ -1,12 +1,12 @@
 /**
  * What Tollgate promises, what bounds it, and the tests that show it: the source of the tables in docs/guarantees.md. How
- * often each test ran is in docs/evidence.json, which `npm run lab -- evidence` writes.
+ * often each test ran is in docs/dev/evidence.json, which `npm run lab -- evidence` writes.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
-export const EVIDENCE_FILE = `${ROOT}docs/evidence.json`;
+export const EVIDENCE_FILE = `${ROOT}docs/dev/evidence.json`;
 
 interface Promised {
   readonly promise: string;
@@ -251,7 +251,7 @@ export function guaranteeRows(): string[][] {
       promise,
       bound,
       brokenBy,
-      [...(model ? ['[the formal model](model.md)'] : []), ...shown].join(' <br> '),
+      [...(model ? ['[the formal model](dev/model.md)'] : []), ...shown].join(' <br> '),
       ran.some((each) => each === undefined) ? NOT_YET : lastRun(ran.filter((each) => each !== undefined)),
     ];
   });

@@ -23,7 +23,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     run: () => import('../test/fuzz/main.ts'),
   },
   model: {
-    text: 'has the model checker SPIN search the formal model of the quota: docs/model.md',
+    text: 'has the model checker SPIN search the formal model of the quota: docs/dev/model.md',
     run: () => import('../tools/model/main.ts'),
   },
   'over-admission': {

@@ -1,4 +1,7 @@
-/** Checks that the pages lead to each other, and that the files of this repository that they name exist. */
+/**
+ * Checks that the pages lead to each other, that the files of this repository that they name exist, and that the pages that
+ * code, tests and deployment files name exist.
+ */
 import { existsSync, globSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,6 +9,10 @@ import { fileURLToPath } from 'node:url';
 const ROOT = fileURLToPath(new URL('../', import.meta.url));
 /** Made by the operator. */
 const NOT_IN_REPOSITORY = ['deploy/.env'];
+/** Its links are checked. The file names are those of past releases. */
+const HISTORY = 'CHANGELOG.md';
+const SOURCES = ['{src,scripts,test,tools,bench,demo,config,deploy,.ci}/**/*', 'Dockerfile', 'package.json'];
+const PAGE_NAME = /\bdocs\/[\w./-]+\.(?:md|yaml|json)\b/g;
 const FILE_NAME = /`((?:src|test|docs|config|deploy|scripts|bin|tools|bench)\/[\w./-]+)`/g;
 
 const exists = (path: string) => existsSync(join(ROOT, path));
@@ -14,9 +21,9 @@ const readProse = (page: string) => read(page).replace(/^```.*?^```/gms, '');
 
 /** Returns what is wrong with the links and file names of all pages, one sentence each. */
 export function linkFaults(): string[] {
-  const pages = ['README.md', 'SECURITY.md', ...globSync('docs/**/*.md', { cwd: ROOT })];
+  const pages = globSync(['*.md', 'docs/**/*.md', 'deploy/**/*.md'], { cwd: ROOT });
   const faults = pages.flatMap((page) => {
-    const files = [...read(page).matchAll(FILE_NAME)].map(([, path = '']) => path);
+    const files = page === HISTORY ? [] : [...read(page).matchAll(FILE_NAME)].map(([, path = '']) => path);
     const missing = files.filter((path) => !exists(path) && !NOT_IN_REPOSITORY.includes(path));
     const broken = linksOf(page).filter(({ path, anchor }) => !exists(path) || !hasAnchor(path, anchor));
     return [
@@ -25,8 +32,18 @@ export function linkFaults(): string[] {
     ];
   });
   const reached = reachableFrom('README.md');
-  const lost = pages.filter((page) => !reached.has(page));
-  return [...faults, ...lost.map((page) => `${page} cannot be reached by links from README.md`)];
+  const lost = pages.filter((page) => page.startsWith('docs/') && !reached.has(page));
+  return [...faults, ...unknownPages(), ...lost.map((page) => `${page} cannot be reached by links from README.md`)];
+}
+
+/** Returns a sentence for each page that a source names and that does not exist. */
+function unknownPages(): string[] {
+  const sources = globSync(SOURCES, { cwd: ROOT }).filter((path) => statSync(join(ROOT, path)).isFile());
+  return sources.flatMap((source) =>
+    [...new Set(read(source).match(PAGE_NAME))]
+      .filter((path) => !exists(path))
+      .map((path) => `${source} names ${path}, which does not exist`),
+  );
 }
 
 /** Returns the links that are not URLs, with paths from the root. */

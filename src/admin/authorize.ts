@@ -4,7 +4,7 @@
  *
  * Only credentials that are not valid count as failed attempts: any web page can send requests without credentials. Valid
  * credentials are neither refused nor slowed down, whatever else their address sends. What protects the admin token is its
- * length (docs/decisions/0017-guesses-of-the-admin-token-are-not-paced.md).
+ * length (docs/dev/decisions/0017-guesses-of-the-admin-token-are-not-paced.md).
  */
 import type { Request, RequestHandler, Response } from 'express';
 import { addressBlock } from '../base/address-block.ts';

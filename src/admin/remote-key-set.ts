@@ -7,7 +7,7 @@
  *   can be verified, which is not a refusal of the token.
  * - A token with an unknown key triggers a reload, at most one per COOLDOWN_MS for all tokens together.
  *
- * docs/decisions/0009-what-the-chosen-libraries-do.md says why jose does not load the keys.
+ * docs/dev/decisions/0009-what-the-chosen-libraries-do.md says why jose does not load the keys.
  */
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
 import type { Clock, Scheduler } from '../base/clock.ts';

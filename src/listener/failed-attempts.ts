@@ -3,7 +3,7 @@
  * per process; `learn` adds those of others.
  *
  * Only failures are counted, after the credentials were checked, so they never keep out valid credentials from the same
- * address (docs/decisions/0006-failed-keys-are-looked-up.md). Only the addresses that failed last are kept, because the
+ * address (docs/dev/decisions/0006-failed-keys-are-looked-up.md). Only the addresses that failed last are kept, because the
  * owner of an IPv6 /32 has four billion /64 blocks. An evicted address starts from zero.
  */
 import { addressBlock } from '../base/address-block.ts';

@@ -56,7 +56,7 @@ export function createForwarder(options: ForwarderOptions) {
     ejectPlugins: true,
     plugins: [
       (proxy) => {
-        // Replaces the library's transport; docs/decisions/0009-what-the-chosen-libraries-do.md says why.
+        // Replaces the library's transport; docs/dev/decisions/0009-what-the-chosen-libraries-do.md says why.
         proxy.web = (req: RelayedRequest) => {
           req[RELAY]?.start();
           return STARTED;

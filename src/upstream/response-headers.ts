@@ -39,7 +39,7 @@ type WithHead = ServerResponse & { _header: string };
 
 /**
  * Writes the head of a response without headers so far. `lines` are added as they are: see
- * docs/decisions/0020-response-heads-stay-text.md. Node.js adds the rest: framing, Date and Connection.
+ * docs/dev/decisions/0020-response-heads-stay-text.md. Node.js adds the rest: framing, Date and Connection.
  * @param contentLength - the value of Content-Length in `lines`; undefined if there is none
  */
 export function writeResponseHead(

@@ -66,8 +66,8 @@ describe('mutants', () => {
     expect(new Set(listed)).toEqual(new Set(inModels));
   });
 
-  test('are explained in docs/model.md, each with its counter-example', () => {
-    const explained = [...read('docs/model.md').matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, mutant]) => mutant);
+  test('are explained in docs/dev/model.md, each with its counter-example', () => {
+    const explained = [...read('docs/dev/model.md').matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, mutant]) => mutant);
     expect(explained).toEqual(listed);
   });
 });

@@ -1,5 +1,5 @@
 /*
- * Leases while the store is available: docs/model.md.
+ * Leases while the store is available: docs/dev/model.md.
  *
  * The first gateway may have two leases at a time, the second one; with ONE_LEASE_EACH, each has one. A process below
  * stands for a place of a lease.

@@ -1,5 +1,5 @@
 /**
- * `npm run lab -- model`: has SPIN explore the models of the quota (docs/model.md), two at a time. Fails if the correct
+ * `npm run lab -- model`: has SPIN explore the models of the quota (docs/dev/model.md), two at a time. Fails if the correct
  * protocol violates a property, if a search was truncated, if a transition is never taken, or if a mutant survives.
  */
 import { execFile } from 'node:child_process';

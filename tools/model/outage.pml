@@ -1,5 +1,5 @@
 /*
- * Local windows while the store is unavailable: docs/model.md.
+ * Local windows while the store is unavailable: docs/dev/model.md.
  *
  * Two gateways have a share of one unit each (LIMIT is 1 to 3) and reach the store at times. LOCAL is how many of them
  * ever decide without the store: each adds its share to the bound. What leases do is modelled by leases.pml; here, a

@@ -5,8 +5,8 @@
  * worker may have read part of the request.
  *
  * The format of these messages is private to Node.js (lib/internal/cluster/round_robin_handle.js). If it changes, nothing
- * is tracked, connections leak again, and a test in test/process/workers fails. docs/decisions/0010 says why the primary
- * distributes connections at all.
+ * is tracked, connections leak again, and a test in test/process/workers fails. Why the primary distributes connections at
+ * all: docs/dev/decisions/0010-the-primary-distributes-connections.md.
  */
 import type { Worker } from 'node:cluster';
 

@@ -28,7 +28,7 @@ const UNREPEATABLE_KEEP_MS = 1_000;
 const SWEEP_MS = 1_000;
 /**
  * How long a connection must stay silent after a 204 or 304 that announces no content, before it is used again
- * (docs/decisions/0015-connections-wait-after-204-and-304.md).
+ * (docs/dev/decisions/0015-connections-wait-after-204-and-304.md).
  */
 const HOLD_BACK_MS = 50;
 /** Customers whose share is kept between their requests; about 4 MB. */

@@ -70,7 +70,7 @@ interface ConnectionOwner {
  * arrives between exchanges is unsolicited and closes the connection.
  *
  * A request is written at the end of the turn of the event loop, together with all others: the upstream is woken up once
- * for all of them (docs/decisions/0007-writes-wait-for-the-end-of-the-turn.md). After a response, the connection is free
+ * for all of them (docs/dev/decisions/0007-writes-wait-for-the-end-of-the-turn.md). After a response, the connection is free
  * at the end of the turn. Its next request is then written one turn later, after the socket was polled, so the gateway
  * notices if the upstream closes the connection right after its response.
  */

@@ -3,7 +3,7 @@
  * master that holds its first name.
  *
  * A command is sent again only after a node replied that it did not run it (MOVED, ASK, TRYAGAIN). Why this is not ioredis's
- * cluster client: docs/decisions/0011-routing-in-a-cluster-is-our-own.md.
+ * cluster client: docs/dev/decisions/0011-routing-in-a-cluster-is-our-own.md.
  */
 import { setTimeout } from 'node:timers/promises';
 import { Command as RedisCommand } from 'ioredis';
