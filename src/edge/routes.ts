@@ -3,7 +3,8 @@
  * the same routes. There are no redirects: a near miss gets a 404 that names the correct form.
  *
  * The path alone chooses the route. Of several that match, the most specific one wins: segment by segment, a literal
- * before `{name}` before `{rest...}`.
+ * before `{name}` before `{rest...}`. Many backends ignore case, or a slash at the end. So a path that would lead to a more
+ * specific route without these leads nowhere: what that route restricts must not be reached through another one.
  */
 
 /** `forward`: the backend responds. The gateway itself responds with the customer's quota usage, or its usage history. */
@@ -25,6 +26,8 @@ export interface RouteDefinition {
 interface Route extends Pick<RouteDefinition, 'maxBodyBytes' | 'scope' | 'purpose'> {
   /** The canonical path template: the `route` label of metrics and logs. */
   readonly template: string;
+  /** What paths the route matches where case is ignored: equal for routes that match the same ones. */
+  readonly shape: string;
   readonly methods: ReadonlySet<string>;
   /** Value of the Allow header. */
   readonly allow: string;
@@ -70,8 +73,7 @@ function branchOf(branches: Map<string, Branch>, key: string): Branch {
   return branch;
 }
 
-function addRoute(prefixes: Map<string, Branch>, route: Route): void {
-  const { template } = route;
+function addRoute(prefixes: Map<string, Branch>, template: string, route: Route): void {
   const prefix = template.slice(0, template.indexOf('/{'));
   const segments = template.slice(prefix.length + 1).split('/');
   const last = isCatchAll(template) ? segments.pop() : undefined;
@@ -110,6 +112,21 @@ export function listed(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`;
 }
 
+/** What folding may change: upper case, percent signs, and characters beyond ASCII. */
+const MAY_FOLD = /[^!-$&-@[-~]/;
+
+/** Returns the path as a backend sees it that ignores case: that of ASCII, or that of Unicode. */
+function folded(path: string): string {
+  let text = path;
+  try {
+    text = decodeURIComponent(path);
+  } catch {
+    // Not a valid path: no backend sees it.
+  }
+  // Both: some letters, such as U+017F and U+212A, become ASCII by only one of them.
+  return text.toUpperCase().toLowerCase();
+}
+
 /** A loop: a regular expression would scan each run of slashes once per slash, in quadratic time. */
 function withoutTrailingSlashes(path: string): string {
   let end = path.length;
@@ -117,16 +134,41 @@ function withoutTrailingSlashes(path: string): string {
   return path.slice(0, end);
 }
 
-export function createRouteTable(definitions: readonly RouteDefinition[], aliases: ReadonlyMap<string, string>) {
+/** Returns a function that finds the most specific route for a path. `spelling`: of the templates, as of the paths. */
+function createFinder(routes: readonly Route[], spelling: (template: string) => string) {
   const literals = new Map<string, Route>();
   /** Routes with parameters, by the literal segments before their first parameter. */
   const prefixes = new Map<string, Branch>();
-  for (const { path, methods, ...rest } of definitions) {
-    const route = { ...rest, template: path, methods: new Set(methods), allow: methods.join(', ') };
-    if (path.includes('{')) addRoute(prefixes, route);
-    else literals.set(path, route);
+  for (const route of routes) {
+    const template = spelling(route.template);
+    if (template.includes('{')) addRoute(prefixes, template, route);
+    else literals.set(template, route);
   }
   const longestPrefix = Math.max(...[...prefixes.keys()].map(({ length }) => length));
+
+  /** No route matches a `;`, unlike pchar: servers disagree whether it belongs to the segment or starts a suffix. */
+  return function find(bare: string): Route | undefined {
+    const literal = literals.get(bare);
+    if (literal || bare.includes(';')) return literal;
+    // The route with the longest literal prefix is the most specific one.
+    for (let end = longestPrefix + 1; end > 0; ) {
+      end = bare.lastIndexOf('/', end - 1);
+      const branch = prefixes.get(bare.slice(0, end));
+      const route = branch && findRoute(branch, bare, end + 1);
+      if (route) return route;
+    }
+    return undefined;
+  };
+}
+
+export function createRouteTable(definitions: readonly RouteDefinition[], aliases: ReadonlyMap<string, string>) {
+  const routes = definitions.map(({ path, methods, ...rest }) => {
+    const shape = folded(path).replace(/\{\w+/g, '{');
+    return { ...rest, template: path, shape, methods: new Set(methods), allow: methods.join(', ') };
+  });
+  const find = createFinder(routes, (template) => template);
+  const findFolded = createFinder(routes, folded);
+  const areFolded = routes.every(({ template }) => !MAY_FOLD.test(template.replace(/\{\w+/g, '')));
   const aliasPrefixes = [...aliases].map(([alias, target]) => ({ prefix: `${alias}/`, target }));
 
   const knownPrefixes = [...definitions.map(({ path }) => path), ...aliases.keys()]
@@ -144,18 +186,11 @@ export function createRouteTable(definitions: readonly RouteDefinition[], aliase
     return path;
   }
 
-  /** No route matches a `;`, unlike pchar: servers disagree whether it belongs to the segment or starts a suffix. */
-  function find(bare: string): Route | undefined {
-    const literal = literals.get(bare);
-    if (literal || bare.includes(';')) return literal;
-    // The route with the longest literal prefix is the most specific one.
-    for (let end = longestPrefix + 1; end > 0; ) {
-      end = bare.lastIndexOf('/', end - 1);
-      const branch = prefixes.get(bare.slice(0, end));
-      const route = branch && findRoute(branch, bare, end + 1);
-      if (route) return route;
-    }
-    return undefined;
+  /** Returns the more specific route that a backend which ignores case could see in the path of `route`. */
+  function findHidden(route: Route, bare: string): Route | undefined {
+    if (!route.template.includes('{') || (areFolded && !MAY_FOLD.test(bare))) return undefined;
+    const best = findFolded(folded(bare));
+    return best?.shape === route.shape ? undefined : best;
   }
 
   function explainMiss(path: string): string {
@@ -180,9 +215,15 @@ export function createRouteTable(definitions: readonly RouteDefinition[], aliase
       const canonicalPath = canonical(path);
       // Chosen without the trailing slash: it must not lead past a route to a catch-all that allows more.
       const hasSlash = canonicalPath.endsWith('/');
-      const route = find(hasSlash ? canonicalPath.slice(0, -1) : canonicalPath);
-      const isFound = route && (!hasSlash || isCatchAll(route.template));
-      return isFound ? { found: true, route, path: canonicalPath } : { found: false, detail: explainMiss(path) };
+      const bare = hasSlash ? canonicalPath.slice(0, -1) : canonicalPath;
+      const route = find(bare);
+      if (route === undefined || (hasSlash && !isCatchAll(route.template))) {
+        return { found: false, detail: explainMiss(path) };
+      }
+      const hidden = findHidden(route, bare);
+      return hidden === undefined
+        ? { found: true, route, path: canonicalPath }
+        : { found: false, detail: `Upper and lower case differ here: use ${hidden.template} instead.` };
     },
   };
 }

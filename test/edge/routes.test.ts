@@ -152,6 +152,55 @@ it('the path alone chooses the route: a method that it lacks does not lead to a 
   expect(table.match('/b')).toMatchObject({ found: true, route: { allow: 'POST' } });
 });
 
+describe('a path that a backend which ignores case takes for that of a more specific route', () => {
+  const table = tableOf(
+    '/{all...}',
+    '/api/admin/users',
+    '/api/{id}',
+    '/api/{id}/Keys',
+    '/api/usage',
+    '/stra%C3%9Fe/{x}',
+  );
+
+  it.each([
+    ['/api/Admin/users', '/api/admin/users'],
+    ['/API/ADMIN/USERS', '/api/admin/users'],
+    ['/api/admin/users/', '/api/admin/users'],
+    ['/api/Admin/users/', '/api/admin/users'],
+    ['/API/x', '/api/{id}'],
+    ['/api/x/keys', '/api/{id}/Keys'],
+    ['/api/Usage', '/api/usage'],
+    ['/api/u%C5%BFage', '/api/usage'],
+    ['/stra%c3%9fe/x', '/stra%C3%9Fe/{x}'],
+  ])('%s leads nowhere, and names %s', (path, template) => {
+    const match = table.match(path);
+    expect(match.found ? '' : match.detail).toMatch(/: use .* instead\.$/);
+    expect(match.found ? '' : match.detail).toContain(`use ${template} instead`);
+  });
+
+  it.each([
+    ['/api/X', '/api/{id}'],
+    ['/api/X/Keys', '/api/{id}/Keys'],
+    ['/other/Admin', '/{all...}'],
+    ['/api/Admin/users/x', '/{all...}'],
+  ])('others do as before: %s', (path, template) => {
+    expect(templateOf(table, path)).toBe(template);
+  });
+
+  it('routes that differ only in case are each reached by their own', () => {
+    const both = tableOf('/a/B', '/a/b', '/a/{x}', '/A/{x}');
+    for (const [path, template] of [
+      ['/a/B', '/a/B'],
+      ['/a/b', '/a/b'],
+      ['/A/x', '/A/{x}'],
+      ['/a/x', '/a/{x}'],
+    ] as const) {
+      expect(templateOf(both, path)).toBe(template);
+    }
+    expect(templateOf(both, '/A/b')).toBeUndefined();
+  });
+});
+
 describe('a catch-all', () => {
   const table = tableOf('/a/{rest...}', '/a/b/{id}', '/usage');
 
@@ -201,11 +250,11 @@ describe('a catch-all', () => {
   });
 });
 
-const word = fc.constantFrom('a', 'b', 'c');
+const word = fc.constantFrom('a', 'b', 'c', 'A', 'B');
 const templates = fc
   .uniqueArray(
     fc
-      .tuple(fc.array(fc.oneof(word, fc.constant('{}')), { maxLength: 4 }), fc.constantFrom('a', '{}', '{...}'))
+      .tuple(fc.array(fc.oneof(word, fc.constant('{}')), { maxLength: 4 }), fc.constantFrom('a', 'A', '{}', '{...}'))
       .map(([segments, last]) => [...segments, last]),
     { selector: (segments) => segments.join('/'), minLength: 1, maxLength: 12 },
   )
@@ -223,7 +272,8 @@ const isParameterValue = (segment: string) => /^[^;]{1,512}$/.test(segment);
 const rankOf = (segment: string) => (segment.endsWith('...}') ? 2 : segment.startsWith('{') ? 1 : 0);
 
 /** Whether a template matches `path`, tried without the tree. */
-function matches(template: string, path: string): boolean {
+function matches(template: string, path: string, ignoresCase = false): boolean {
+  if (ignoresCase) return matches(template.toLowerCase(), path.toLowerCase());
   const wanted = template.split('/').slice(1);
   const sent = path.split('/').slice(1);
   const isCatchAll = rankOf(wanted.at(-1) ?? '') === 2;
@@ -234,12 +284,16 @@ function matches(template: string, path: string): boolean {
   });
 }
 
-/** The most specific of the templates that match: segment by segment, the lowest rank. */
+/** The most specific of the templates that match: segment by segment, the lowest rank. None if case hides a better one. */
 function oracle(all: readonly string[], path: string): string | undefined {
   const bare = path.replace(/\/$/, '');
   const ranks = (template: string) => template.split('/').slice(1).map(rankOf).join('');
-  const [best] = all.filter((template) => matches(template, bare)).sort((a, b) => (ranks(a) < ranks(b) ? -1 : 1));
-  if (best === undefined) return undefined;
+  const bestOf = (ignoresCase: boolean) =>
+    all
+      .filter((template) => matches(template, bare, ignoresCase))
+      .reduce<string | undefined>((a, b) => (a === undefined || ranks(b) < ranks(a) ? b : a), undefined);
+  const best = bestOf(false);
+  if (best === undefined || ranks(bestOf(true) ?? '') < ranks(best)) return undefined;
   return bare === path || best.endsWith('...}') ? best : undefined;
 }
 
