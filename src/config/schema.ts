@@ -132,6 +132,11 @@ const upstream = types.mapping({
   response_header_bytes: types.bytes
     .default(65_536)
     .describe("Maximum total size of the status line and headers of a backend's response."),
+  reuse_after_body: types.flag
+    .default(true)
+    .describe(
+      'Whether a connection is used again after a request with a body; false if the backend may leave a body unread.',
+    ),
   max_connections: types.count.default(256).describe('Maximum number of connections to each backend server.'),
   max_connections_per_customer: types.count
     .optional()

@@ -13,6 +13,8 @@ export interface ConnectionPoolOptions extends CustomerSharesOptions {
   readonly connect: Connect;
   /** Limit for the head of a response, and for its trailer section. */
   readonly maxHeaderBytes: number;
+  /** Whether a connection is used again after a request with a body. Default: true. */
+  readonly reuseAfterBody?: boolean;
   readonly clock: Clock;
   /** Called when a connection was opened, or failed with `error`; before waiting requests are notified. */
   readonly onConnect?: (error: Error | undefined) => void;
@@ -254,6 +256,7 @@ export class ConnectionPool {
     const { keepAliveSeconds, mayContentFollow } = connection.response;
     const keepMs = this.#keepFor(connection, keepAliveSeconds);
     if (keepMs === 0 || connection.isRetired || this.#isShortOfNew) connection.destroy();
+    else if (connection.hasCarriedBody && this.#options.reuseAfterBody === false) connection.reset();
     else if (mayContentFollow && this.#sendsUnannounced) connection.reset();
     else if (mayContentFollow) this.#holdBack(connection);
     else this.#offer(connection, this.#waiting.shift());

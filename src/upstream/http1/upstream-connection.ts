@@ -93,6 +93,8 @@ export class UpstreamConnection implements TurnEndListener {
   isOpen = false;
   /** Whether the exchange is not the first one. The upstream may then close the connection just as it is used. */
   isReused = false;
+  /** Whether a request with a body was sent: a backend that leaves it unread takes it for the next request. */
+  hasCarriedBody = false;
   /** Whether any byte has arrived since the last request was sent. */
   hasResponded = false;
 
@@ -154,6 +156,7 @@ export class UpstreamConnection implements TurnEndListener {
     this.#parser.expect(handler, isHead);
     this.#unsent = head;
     this.#bodyFraming = bodyFraming;
+    if (bodyFraming !== undefined) this.hasCarriedBody = true;
     this.#isContentEnded = false;
     atEndOfTurn(this);
   }
