@@ -7,7 +7,6 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout } from 'node:timers/promises';
 import { AdminClient } from '../src/admin-client/admin-client.ts';
 import { runCommandLine } from '../src/cli/command-line.ts';
 import { processEnvironment } from '../src/config/environment.ts';
@@ -28,14 +27,16 @@ env.TOLLGATE_ADMIN_TOKEN = token;
 const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
 env.SAMPLE_BACKEND_URL = backend.url.origin;
 
+let portalLink = '';
 const command = ['start', '--config', 'config/quickstart.yaml', ...process.argv.slice(2)];
 const status = await runCommandLine(command, {
-  async onStarted(addresses) {
-    const { ops, admin = '', portal = '' } = addresses;
-    while (!(await fetch(`${ops}/readyz`)).ok) await setTimeout(50);
+  // The public port opens when the demo customers exist: otherwise their keys would get 401 in the first moments.
+  async beforeListening({ admin = '', portal = '' }) {
     const client = new AdminClient({ url: admin, token, tokenSource: 'TOLLGATE_ADMIN_TOKEN' });
     await createDemoCustomers(client);
-    const portalLink = await createPortalLink(client, portal);
+    portalLink = await createPortalLink(client, portal);
+  },
+  async onStarted({ admin = '', ...addresses }) {
     // Only a generated token is shown: one that the user set would end up in the output.
     process.stdout.write(banner({ ...addresses, admin, portalLink }, generatedToken));
   },

@@ -3,7 +3,7 @@ import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { startGateway } from '../process/gateway.ts';
-import { type Gateway, type GatewayAddresses, workerCount } from '../process/lifecycle.ts';
+import { type BeforeListening, type Gateway, type GatewayAddresses, workerCount } from '../process/lifecycle.ts';
 import { receiveSignals } from './process-signals.ts';
 
 type LogFormat = Config['logging']['format'];
@@ -11,6 +11,7 @@ type LogFormat = Config['logging']['format'];
 export interface StartParts {
   /** Stops the gateway; by default the signals of the process do. */
   readonly stopping?: AbortSignal | undefined;
+  readonly beforeListening?: BeforeListening;
   /** Called once the gateway serves. */
   readonly onStarted?: (addresses: GatewayAddresses) => Promise<void>;
 }
@@ -20,12 +21,14 @@ export interface StartParts {
  * file's format. Rejects if `onStarted` does before that.
  */
 export async function start(file: string, logFormat?: LogFormat, parts: StartParts = {}): Promise<number> {
-  const { stopping = receiveSignals(), onStarted } = parts;
+  const { stopping = receiveSignals(), beforeListening, onStarted } = parts;
   const environment = processEnvironment();
   const loaded = await loadConfig(file, environment);
   const config = logFormat ? { ...loaded, logging: { ...loaded.logging, format: logFormat } } : loaded;
   if (stopping.aborted) return 0;
-  const gateway = await (workerCount(config) > 1 ? startWithWorkers(config) : startGateway(config));
+  const gateway = await (workerCount(config) > 1
+    ? startWithWorkers(config, beforeListening)
+    : startGateway(config, { beforeListening }));
   process.on('SIGHUP', () => void gateway.reload('signal'));
   const stopped = stopping.aborted ? Promise.resolve([]) : once(stopping, 'abort');
   await Promise.race([stopped, onStarted?.(gateway.addresses).then(() => stopped) ?? stopped]);
@@ -34,7 +37,7 @@ export async function start(file: string, logFormat?: LogFormat, parts: StartPar
 }
 
 /** Imports the worker code only if there are workers. */
-async function startWithWorkers(config: Config): Promise<Gateway> {
+async function startWithWorkers(config: Config, beforeListening?: BeforeListening): Promise<Gateway> {
   const { startPrimary } = await import('../process/workers/primary.ts');
-  return startPrimary(config);
+  return startPrimary(config, beforeListening);
 }

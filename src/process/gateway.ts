@@ -8,17 +8,18 @@ import { type Environment, processEnvironment } from '../config/environment.ts';
 import { createLogger, type LogDestination } from '../observability/logger.ts';
 import { openControlPlane } from './control-plane.ts';
 import { openDataPlane } from './data-plane.ts';
-import { type Gateway, startServing } from './lifecycle.ts';
+import { type BeforeListening, type Gateway, startServing } from './lifecycle.ts';
 import { openLog } from './observed-store.ts';
 import { readVersion } from './version.ts';
 
-/** Replacements for tests. */
+/** Replacements for tests, and what the quick start adds. */
 interface GatewayOverrides {
   readonly clock?: Clock;
   /** Receives every log line; standard output by default. */
   readonly logDestination?: LogDestination;
   /** For reloads of the config file; by default, the environment of the process. */
   readonly environment?: Environment;
+  readonly beforeListening?: BeforeListening | undefined;
 }
 
 /**
@@ -27,7 +28,7 @@ interface GatewayOverrides {
  * @throws Error when an address or the embedded store's file is in use; the message says what to change.
  */
 export async function startGateway(config: Config, overrides: GatewayOverrides = {}): Promise<Gateway> {
-  const { clock = systemClock, logDestination, environment = processEnvironment() } = overrides;
+  const { clock = systemClock, logDestination, environment = processEnvironment(), beforeListening } = overrides;
   await using opened = new AsyncDisposableStack();
   const log = logDestination
     ? {
@@ -49,5 +50,5 @@ export async function startGateway(config: Config, overrides: GatewayOverrides =
     expose: metrics.text,
     environment,
   });
-  return await startServing(config, { ...parts, listener: dataPlane, controlPlane }, opened);
+  return await startServing(config, { ...parts, listener: dataPlane, controlPlane, beforeListening }, opened);
 }

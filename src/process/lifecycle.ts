@@ -15,6 +15,9 @@ export interface GatewayAddresses {
   readonly portal: string | undefined;
 }
 
+/** Called when the listeners for operators are open, and the public one is not. */
+export type BeforeListening = (addresses: Omit<GatewayAddresses, 'public'>) => Promise<void>;
+
 export interface Gateway {
   readonly addresses: GatewayAddresses;
   /** Reloads the config file, which is also watched for changes. Never rejects. */
@@ -36,6 +39,7 @@ interface PublicListener {
 interface GatewayParts extends Pick<ProcessParts, 'log' | 'version'> {
   readonly listener: PublicListener;
   readonly controlPlane: ControlPlane;
+  readonly beforeListening?: BeforeListening | undefined;
   /** Additional fields of the log line about the start. */
   readonly logFields?: object;
 }
@@ -46,12 +50,13 @@ interface GatewayParts extends Pick<ProcessParts, 'log' | 'version'> {
  */
 export async function startServing(
   config: Config,
-  { listener, controlPlane, log, version, logFields }: GatewayParts,
+  { listener, controlPlane, log, version, beforeListening, logFields }: GatewayParts,
   opened: AsyncDisposableStack,
 ): Promise<Gateway> {
   const { logger } = log;
   opened.defer(() => controlPlane.close());
   for (const warning of config.warnings) logger.warn(warning);
+  await beforeListening?.(controlPlane.addresses);
   const publicUrl = await listener.listen();
   await controlPlane.watchConfigFile();
   const addresses: GatewayAddresses = { public: publicUrl, ...controlPlane.addresses };

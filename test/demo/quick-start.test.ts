@@ -5,8 +5,10 @@ import { expect, it } from 'vitest';
 import { temporaryFile } from '../cli/support.ts';
 import { codeOf, exchange } from '../portal/support.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
+import { eventually } from '../support/eventually.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
 import { type RunningGateway, runQuickStart, startQuickStart } from '../support/process.ts';
+import { freePort } from '../support/redis-server.ts';
 
 it('serves every demo customer on both prefixes, each with its own quota', async () => {
   const gateway = await startQuickStart();
@@ -125,3 +127,20 @@ function accepts(host: string, port: number): Promise<boolean> {
     socket.once('connect', () => socket.destroy());
   });
 }
+
+it('serves a demo key from the first moment in which the public port is open', async () => {
+  const port = String(await freePort());
+  const starting = startQuickStart({ PORT: port });
+  const request = () =>
+    fetch(`http://127.0.0.1:${port}/v1/conversations?limit=1`, { headers: bearer('tg_demo_starter') }).then(
+      ({ status }) => status,
+      () => undefined,
+    );
+  let first: number | undefined;
+  await eventually('the port is open', async () => {
+    first = await request();
+    return first !== undefined;
+  });
+  expect(first).toBe(200);
+  await starting;
+});

@@ -7,7 +7,7 @@ import type { Config } from '../../config/config.ts';
 import { processEnvironment } from '../../config/environment.ts';
 import { openControlPlane } from '../control-plane.ts';
 import { openIdentity, openQuota } from '../data-plane.ts';
-import { type Gateway, startServing, workerCount } from '../lifecycle.ts';
+import { type BeforeListening, type Gateway, startServing, workerCount } from '../lifecycle.ts';
 import { openLog, openObservedStore } from '../observed-store.ts';
 import { readVersion } from '../version.ts';
 import { combineLeaseStates, combineRefusals, combineStores, combineUpstreams } from './combine-worker-state.ts';
@@ -15,7 +15,7 @@ import { SummedMetrics } from './summed-metrics.ts';
 import { WorkerPool } from './worker-pool.ts';
 
 /** Starts the listeners of this process and all workers. Resolves and throws as {@link startGateway}. */
-export async function startPrimary(config: Config): Promise<Gateway> {
+export async function startPrimary(config: Config, beforeListening?: BeforeListening): Promise<Gateway> {
   const clock = systemClock;
   await using opened = new AsyncDisposableStack();
   const environment = processEnvironment();
@@ -66,5 +66,6 @@ export async function startPrimary(config: Config): Promise<Gateway> {
     },
     environment,
   });
-  return await startServing(config, { ...parts, listener: pool, controlPlane, logFields: { workers: size } }, opened);
+  const logFields = { workers: size };
+  return await startServing(config, { ...parts, listener: pool, controlPlane, beforeListening, logFields }, opened);
 }
