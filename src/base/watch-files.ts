@@ -1,5 +1,5 @@
 import { watch } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 
 /** Files are often written in several steps: they are checked once their folders have been quiet for this long. */
 const SETTLE_MS = 100;
@@ -21,6 +21,8 @@ interface FileWatchOptions {
 /**
  * Calls `check` now, shortly after each change in the files' folders, and at least every `pollMs`; never concurrently.
  * Resolves or rejects with the first call. Does not keep the process alive.
+ *
+ * Changes of other files' content in those folders are ignored.
  *
  * Watches folders instead of files, because replacing a file creates another one, and Kubernetes replaces a mounted file
  * by switching a symbolic link beside it. Polls too, because some changes are not reported: in network file systems, or
@@ -55,10 +57,14 @@ export async function watchFiles({ files, pollMs, check, onUnwatched, signal }: 
     if (!isChecking) scheduleCheck(Math.max(0, Math.min(SETTLE_MS, changedAtMs + MAX_SETTLE_MS - nowMs)));
   }
 
+  const names = new Set(files.map((file) => basename(file)));
   // Watch before the first check: a change in between would go unnoticed until the next poll.
   for (const folder of new Set(files.map((file) => dirname(resolve(file))))) {
     try {
-      const watcher = watch(folder, { persistent: false, signal }, noteChange);
+      const watcher = watch(folder, { persistent: false, signal }, (event, name) => {
+        // Content of other files: a database or a log in the same folder changes all the time.
+        if (event === 'rename' || name === null || names.has(name)) noteChange();
+      });
       watcher.on('error', (error) => {
         watcher.close();
         onUnwatched?.(error);
