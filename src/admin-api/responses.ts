@@ -80,7 +80,9 @@ export const CUSTOMER = z.object({
     .describe('Precedes the other limits of the record. Null also once it has ended.'),
   ...SUSPENSION,
   usage_reset_at: RECORD_TIME,
-  notify_url: TEXT.describe("Where the customer's own notices are sent."),
+  notify_url: TEXT.describe(
+    "Where the customer's own notices are sent. The origin alone for a JWT that may only read.",
+  ),
   ...LIMIT,
 });
 export type CustomerDocument = z.output<typeof CUSTOMER>;

@@ -5,6 +5,8 @@ import { sendProblem } from '../problems/document.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { documentsOf, type SourceOf } from './document-of.ts';
 import { jsonBody, parseBody, parseQuery, yamlBody } from './parse-request.ts';
+import { factsOf } from './response-locals.ts';
+import { withWebhookOrigins } from './webhook-origins.ts';
 
 /** Handlers by path and method. Express serves HEAD with the handler of GET. */
 export type PathHandlers = Readonly<
@@ -50,7 +52,10 @@ export function bindHandlers<Table extends RouteTable>(
       // The key of a handler is the endpoint whose request it takes.
       const source = await handler(request as never, res);
       if (reply === undefined) res.status(204).end();
-      else if (toDocument) res.status(status ?? 200).json(toDocument(source));
+      else if (toDocument) {
+        const document = toDocument(source);
+        res.status(status ?? 200).json(factsOf(res).actor?.mayWrite ? document : withWebhookOrigins(document));
+      }
     };
     const before = [...guardsOf(endpoint as keyof Table), isYaml ? yamlBody : jsonBody()];
     bound[path] = { ...bound[path], [method.toLowerCase()]: [...before, handle] };
