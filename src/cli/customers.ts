@@ -89,16 +89,16 @@ export function addCustomerCommands(program: Command): void {
     .option('--no-notify-url', 'send it no notices')
     .action(async (id, options) => {
       const { plan, name, requestsPerHour, temporaryLimit, notifyUrl } = options;
+      const client = await connect(options);
       const body = {
         plan,
         name: unset(name),
         requests_per_hour: unset(requestsPerHour),
         notify_url: unset(notifyUrl),
-        ...membersWithEnd(options),
+        ...membersWithEnd(await withPresentEnd(client, id, options)),
         ...(temporaryLimit === false && { temporary_limit: null }),
       };
       requireSomeChange(body);
-      const client = await connect(options);
       await printChanged(await client.call('PATCH /admin/v1/customers/:id', { id, body }), options);
     });
 
@@ -163,6 +163,25 @@ interface LimitOptions {
   readonly temporaryLimit?: LimitOption;
   readonly suspended?: boolean | undefined;
   readonly until?: string | undefined;
+}
+
+/**
+ * Completes a lone `--until` with the limit or the suspension that it prolongs, and a lone `--temporary-limit` with the end
+ * of the limit that it replaces.
+ */
+async function withPresentEnd<Options extends LimitOptions>(client: AdminClient, id: string, options: Options) {
+  const { temporaryLimit: limit, suspended, until } = options;
+  const isEndAlone = until !== undefined && limit === undefined && suspended === undefined;
+  const isLimitAlone = until === undefined && typeof limit === 'number' && !suspended;
+  if (!isEndAlone && !isLimitAlone) return options;
+  const { temporary_limit: present, suspended_until } = await client.call('GET /admin/v1/customers/:id', { id });
+  if (isLimitAlone) return { ...options, until: present?.until };
+  if (present && suspended_until) {
+    throw new UsageError(
+      `${id} has a temporary limit and a suspension that ends: add --temporary-limit or --suspended`,
+    );
+  }
+  return { ...options, temporaryLimit: present?.requests_per_hour, suspended: suspended_until ? true : undefined };
 }
 
 /** Returns the members that may end by themselves, as in the admin API. */

@@ -139,15 +139,44 @@ describe.each(STORES)('over $name', (kind) => {
     );
     const end = '2100-01-01T00:00:00.000Z';
     expect(both).toMatchObject({ suspended_until: end, temporary_limit: { requests_per_hour: 5, until: end } });
+    // Of the customer that has both, neither can be meant alone.
     for (const options of [
-      ['--temporary-limit', '5'],
       ['--until', '7d'],
       ['--no-suspended', '--until', '7d'],
     ]) {
       expect(await tollgate('customers', 'update', 'acme', ...options)).toMatchObject({ status: 2, stdout: '' });
+    }
+    for (const options of [
+      ['--temporary-limit', '5'],
+      ['--until', '7d'],
+    ]) {
       const refused = await tollgate('customers', 'create', 'new', '--plan', 'starter', ...options);
       expect(refused).toMatchObject({ status: 2, stdout: '' });
     }
+  });
+
+  it('prolongs the limit or the suspension that ends by --until alone, and keeps the end with another limit', async () => {
+    await succeed('customers', 'create', 'acme', '--plan', 'starter');
+    const update = (...options: string[]) => succeedAsJson('customers', 'update', 'acme', ...options);
+    const [until, later] = ['2100-01-01T00:00:00.000Z', '2100-02-01T00:00:00.000Z'];
+    for (const options of [
+      ['--until', later],
+      ['--temporary-limit', '5'],
+    ]) {
+      expect(await tollgate('customers', 'update', 'acme', ...options)).toMatchObject({ status: 2, stdout: '' });
+    }
+    await update('--temporary-limit', '2000', '--until', until);
+    const prolonged = { temporary_limit: { requests_per_hour: 2000, until: later }, suspended: false };
+    expect(await update('--until', later)).toMatchObject(prolonged);
+    const lowered = { temporary_limit: { requests_per_hour: 1500, until: later } };
+    expect(await update('--temporary-limit', '1500')).toMatchObject(lowered);
+    // A suspension without an end is not prolonged.
+    await update('--suspended');
+    expect(await update('--until', until)).toMatchObject({ suspended: true, suspended_until: null });
+    await update('--no-temporary-limit');
+    expect(await tollgate('customers', 'update', 'acme', '--until', later)).toMatchObject({ status: 2, stdout: '' });
+    await update('--suspended', '--until', until);
+    expect(await update('--until', later)).toMatchObject({ suspended_until: later, temporary_limit: null });
   });
 
   it('leads a key through its life', async () => {

@@ -83,7 +83,8 @@ export function changeCustomer(customer: CustomerDocument, plans: Plans, used: n
 const UNTIL = { name: 'until', label: 'Until', kind: 'time' } as const;
 
 /** A limit that ends by itself. */
-export function limitForATime({ id, temporary_limit: limit }: CustomerDocument): FormDescription {
+export function limitForATime({ id, temporary_limit: present }: CustomerDocument): FormDescription {
+  const said = `Changed ${id}. It takes effect within a second.`;
   return {
     title: `Limit ${id} for a time`,
     label: 'Save',
@@ -92,18 +93,26 @@ export function limitForATime({ id, temporary_limit: limit }: CustomerDocument):
       {
         ...LIMIT,
         name: 'temporary_limit',
-        hint: limit === null ? '' : `Now ${count(limit.requests_per_hour)}. Empty: end it now.`,
-        input: { required: limit === null, autofocus: true },
+        hint: '',
+        current: present?.requests_per_hour,
+        input: { required: true, autofocus: true },
       },
-      { ...UNTIL, hint: 'In your time zone.' },
+      { ...UNTIL, hint: 'In your time zone.', current: present?.until },
     ],
-    command: ({ temporary_limit: number }) => ['customers', 'update', id, ...(number ? [] : ['--no-temporary-limit'])],
-    submit: ({ change: { temporary_limit: number, until } }) =>
-      call('PATCH /admin/v1/customers/:id', {
-        id,
-        body: { temporary_limit: number ? { requests_per_hour: number, until: until ?? undefined } : null },
-      }),
-    said: `Changed ${id}. It takes effect within a second.`,
+    command: () => ['customers', 'update', id],
+    submit: ({ change: { temporary_limit: number, until = present?.until } }) => {
+      const limit = { requests_per_hour: number ?? present?.requests_per_hour, until: until ?? undefined };
+      return call('PATCH /admin/v1/customers/:id', { id, body: { temporary_limit: limit } });
+    },
+    other: present !== null && {
+      title: `End the limit of ${id} now?`,
+      label: 'End it now',
+      text: 'The limit that it covers applies again within a second.',
+      command: () => ['customers', 'update', id, { temporary_limit: null }],
+      submit: () => call('PATCH /admin/v1/customers/:id', { id, body: { temporary_limit: null } }),
+      said,
+    },
+    said,
   };
 }
 

@@ -55,6 +55,8 @@ export interface FormDescription<Result = unknown> {
   readonly submit: (input: FormInput) => Promise<Result>;
   /** By the code of a refusal, the field that it is about. */
   readonly faultOf?: Readonly<Record<string, string>>;
+  /** Another action, which a button offers; its form replaces this one. */
+  readonly other?: FormDescription | false;
   /** Announced after success. */
   readonly said?: string;
   /** Returns a dialog with the result, which replaces the form. */
@@ -68,6 +70,7 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
     Object.fromEntries(fields.map((field) => [field.name, field.preset ?? currentText(field)])),
   );
   const [result, setResult] = useState<unknown>();
+  const [isOther, setIsOther] = useState(false);
   const change = changeOf(fields, texts);
   const { isBusy, failure, run } = useAction(async () => {
     try {
@@ -81,6 +84,7 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
     }
   });
   const faults = faultsOf(failure, form);
+  if (isOther && form.other) return html`<${FormDialog} form=${form.other} onClose=${onClose} />`;
   if (result !== undefined) return form.show?.(result, onClose);
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <form class="dialog-form" onSubmit=${run} aria-busy=${isBusy}>
@@ -93,6 +97,7 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
       ${failure && !faults && html`<${Problem} failure=${failure} />`}
       ${command && html`<${Command} line=${tollgate(...command(texts), optionsOf(fields, change))} />`}
       <div class="buttons">
+        ${form.other && html`<button type="button" class="other" onClick=${() => setIsOther(true)}>${form.other.label}</button>`}
         <button type="button" autofocus=${isDangerous || fields.length === 0} onClick=${onClose}>Cancel</button>
         <button type="submit" class=${isDangerous ? 'primary danger' : 'primary'} disabled=${isBusy}>
           ${isBusy ? 'Working…' : label}

@@ -97,10 +97,37 @@ it('a customer has a limit for a time, which is shown with its end and ended; a 
     await panel.getByText('temporary').first().waitFor();
     expect((await api('/admin/v1/customers/acme')).temporary_limit).toMatchObject({ requests_per_hour: 70 });
 
+    // The form begins with the limit. Only a new end prolongs it, and only a new number keeps the end.
+    const present = async () => (await api('/admin/v1/customers/acme')).temporary_limit;
+    const { until } = await present();
     await click(page, 'Limit for a time');
-    await see(page, 'Now 70. Empty: end it now.');
-    await see(page, 'tollgate customers update acme --no-temporary-limit');
+    expect(await field(page, 'Requests per hour').inputValue()).toBe('70');
+    await field(page, 'Requests per hour').fill('90');
+    await see(page, /tollgate customers update acme --temporary-limit 90$/);
     await submit(page, 'Save');
+    await panel.getByText('90 requests per hour').waitFor();
+    expect(await present()).toEqual({ requests_per_hour: 90, until });
+    await click(page, 'Limit for a time');
+    await field(page, 'Until').fill(inDays(4));
+    await see(page, /tollgate customers update acme --until \S+Z$/);
+    await submit(page, 'Save');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await present()).toMatchObject({ requests_per_hour: 90 });
+    expect(Date.parse((await present()).until) - Date.parse(until)).toBeGreaterThan(86_400_000);
+
+    await click(page, 'Limit for a time');
+    await field(page, 'Requests per hour').fill('');
+    await submit(page, 'Save');
+    await page.locator('dialog [name=temporary_limit]:invalid').waitFor();
+    expect(await present()).toMatchObject({ requests_per_hour: 90 });
+    await field(page, 'Requests per hour').fill('90');
+    await field(page, 'Until').fill('');
+    await submit(page, 'Save');
+    await expectFault(page, 'Until', /missing/);
+    await submit(page, 'End it now');
+    await see(page, 'End the limit of acme now?');
+    await see(page, 'tollgate customers update acme --no-temporary-limit');
+    await submit(page, 'End it now');
     await panel.getByText('20,000 requests per hour').waitFor();
     expect((await api('/admin/v1/customers/acme')).temporary_limit).toBeNull();
   });
