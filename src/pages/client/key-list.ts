@@ -22,7 +22,7 @@ interface KeyListProps<Key extends ListedKey> {
   readonly owner?: Column<Key> | undefined;
   /** By the label of the button. */
   readonly forms: Readonly<Record<string, (key: Key) => FormDescription>>;
-  /** Returns a link to the key that replaced another one. */
+  /** Returns a link to the key that replaced another one; without it, no link. */
   readonly successor?: (id: string, name: string) => ComponentChildren;
   /** Of a list that can be sorted: see {@link listTable}. */
   readonly sort?: string | undefined;
@@ -43,12 +43,16 @@ export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
   };
   const never = html`<span class="quiet">never</span>`;
   const prefixes = new Map(list.rows.map(({ id, prefix }) => [id, prefix]));
-  /** A replaced key leads to its successor, also when it has expired as planned. */
+  /** A replaced key names its successor, also when it has expired as planned. */
   const state = (key: Key) => {
     const id = key.replaced_by;
-    if (!id || !successor || key.state === 'revoked') return keyState(key);
+    if (!id || key.state === 'revoked') return keyState(key);
     const prefix = prefixes.get(id);
-    return html`<span class="rotated quiet">rotated → ${successor(id, prefix ? `${prefix}…` : shortened(id))}</span>`;
+    const name = prefix ? `${prefix}…` : shortened(id);
+    // Pages with a link have no room for the end, which is in its column.
+    const isBrief = successor !== undefined || key.state !== 'rotated';
+    return html`${isBrief ? html`<span class="quiet">rotated</span>` : keyState(key)}${' '}
+      <span class="rotated quiet">→ ${successor?.(id, name) ?? html`<code>${name}</code>`}</span>`;
   };
   const keys = listTable<Key>({
     label: 'Keys',

@@ -24,15 +24,16 @@ export function UsagePage({ session }: { session: PortalSessionDocument }) {
 function usageNow({ limit, used, remaining, reset_seconds: seconds }: UsageDocument, isSuspended: boolean) {
   const more = `in ${duration(seconds)}, at ${clockTime(Date.now() + seconds * 1000).slice(0, 5)}`;
   const isUsedUp = remaining === 0;
-  const status = isSuspended
-    ? html`<p class="verdict bad">All requests are refused while the account is suspended.</p>`
-    : html`<p class="big">${count(remaining)} <small>of ${counted(limit, 'request')} left in this hour</small></p>
+  // That it is suspended is said above, for every page.
+  const status =
+    !isSuspended &&
+    html`<p class="big">${count(remaining)} <small>of ${counted(limit, 'request')} left in this hour</small></p>
         ${isUsedUp && html`<p class="verdict bad">The limit is used up: requests are refused with 429. More become available ${more}.</p>`}
         ${usageBar({ used, limit })}`;
   return html`${status}
     ${facts([
       ['Used in the last 60 minutes', `${count(used)} of ${count(limit)}`],
-      ['More become available', used === 0 ? 'all are available' : more],
+      ...(isSuspended ? [] : [['More become available', used === 0 ? 'all are available' : more] as const]),
       ['Counted for', 'all your keys together'],
     ])}
     <p class="quiet">The hour slides: each request is available again 60 minutes after it was made.</p>`;

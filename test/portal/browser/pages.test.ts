@@ -234,8 +234,8 @@ describe.each(STORES)('over $name', (store) => {
       await click(page, 'Done');
       expect(successor).not.toBe(old);
       await expect
-        .poll(() => page.getByRole('row', { name: /Import .* rotated works until \d+ \w+, \d\d:\d\d/ }).count())
-        .toBe(1);
+        .poll(() => page.getByRole('row', { name: /Import .* rotated works until \d+ \w+, \d\d:\d\d/ }).innerText())
+        .toContain(`→ ${successor.slice(0, 10)}`);
       await expect.poll(() => page.getByRole('row', { name: /Import .* live/ }).count()).toBe(1);
       expect([await statusWith(old), await statusWith(successor)]).toEqual([200, 200]);
 
@@ -307,7 +307,11 @@ describe.each(STORES)('over $name', (store) => {
     };
     await open('stark', use, { scopes: READ });
     await open('umbrella', use);
-    await open('umbrella', (page) => see(page, /Its requests are refused, and its keys can be seen but not changed/));
+    await open('umbrella', async (page) => {
+      await see(page, /Its requests are refused, and its keys can be seen but not changed/);
+      await see(page, 'Used in the last 60 minutes');
+      expect(await page.getByText(/requests are refused|become available/).count()).toBe(1);
+    });
     await open('stark', async (page) => expect(await page.getByRole('link', { name: 'API keys' }).count()).toBe(0), {
       scopes: ['usage:read'],
     });
