@@ -162,7 +162,14 @@ const PLAN_TOTALS = z.object({ requests: COUNT, refused: COUNT, upstream_errors:
 export const USAGE_TOTALS = z.object({
   step: STEP,
   points: z
-    .array(z.object({ ...POINT, plans: z.record(z.string(), PLAN_TOTALS) }))
+    .array(
+      z.object({
+        ...POINT,
+        plans: z
+          .record(z.string(), PLAN_TOTALS)
+          .describe('By plan; `none`: without a valid key, `unchecked`: refused before the key was checked.'),
+      }),
+    )
     .describe('One for each hour or day of the range, oldest first. Approximate: see docs/usage.md.'),
 });
 

@@ -195,11 +195,11 @@ export const usagePath = z
   .nullable()
   .meta({ typeInWords: 'path | null' });
 
-/** Metrics reserve `none` and `unknown` for requests without a configured plan. */
+/** Metrics and totals reserve `none`, `unknown` and `unchecked` for requests without a configured plan. */
 export const planName = text(
   'plan name',
-  'must be 1 to 64 characters of A-Z a-z 0-9 . _ -, begin with a letter or digit, and not be none or unknown',
-  /^(?!(?:none|unknown)$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
+  'must be 1 to 64 characters of A-Z a-z 0-9 . _ -, begin with a letter or digit, and not be none, unknown or unchecked',
+  /^(?!(?:none|unknown|unchecked)$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
 );
 
 export const customerId = text(

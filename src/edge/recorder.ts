@@ -34,6 +34,17 @@ interface RecorderParts {
   readonly clock: Clock;
 }
 
+/** What is wrong with a request that has no valid key. */
+const KEY_PROBLEMS: ReadonlySet<ProblemCode> = new Set<ProblemCode>([
+  'missing_key',
+  'malformed_key',
+  'invalid_key',
+  'key_in_query',
+  'too_many_failures',
+]);
+/** In the totals by plan: refused before the key was checked. */
+const UNCHECKED = 'unchecked';
+
 interface Finish {
   readonly status: number;
   readonly problem?: ProblemCode;
@@ -203,7 +214,8 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     refused(context: RequestContext, code: ProblemCode, outcome?: ForwardOutcome): void {
       const { customer, keyId } = context;
       if (customer !== undefined) refusals.note(customer, code, keyId);
-      if (outcome === undefined || PROBLEMS[code].status < 500) history?.refused(customer, context.plan, code);
+      const plan = keyId === undefined && !KEY_PROBLEMS.has(code) ? UNCHECKED : context.plan;
+      if (outcome === undefined || PROBLEMS[code].status < 500) history?.refused(customer, plan, code);
       else history?.upstreamFailed(context.plan);
       finish(context, { status: PROBLEMS[code].status, problem: code, outcome });
       if (outcome) explainFailure(context, outcome);

@@ -139,7 +139,7 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ],
   [
     'plans: { none: { requests_per_hour: 1 } }',
-    '3: plans.none: the name must be 1 to 64 characters of A-Z a-z 0-9 . _ -, begin with a letter or digit, and not be none or unknown',
+    '3: plans.none: the name must be 1 to 64 characters of A-Z a-z 0-9 . _ -, begin with a letter or digit, and not be none, unknown or unchecked',
   ],
   [
     'overrides: { acme: { requests_per_hour: 0 } }',

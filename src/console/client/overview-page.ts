@@ -17,6 +17,8 @@ import { at } from '../../pages/client/router.ts';
 import { FirstRows, table } from '../../pages/client/table.ts';
 import { CUSTOMER_COLUMN } from './customer-link.ts';
 
+/** What the totals have beside plans. */
+const NO_PLAN = { none: 'without a valid key', unchecked: 'before the key was checked' };
 const FIRST = { query: { limit: 20 } };
 
 export function OverviewPage() {
@@ -117,7 +119,10 @@ function totalsByPlan(totals: UsageTotalsDocument) {
     admitted: sum(Object.values(plans), 'requests'),
     refused: sum(Object.values(plans), 'refused'),
   }));
-  const names = [...new Set(totals.points.flatMap(({ plans }) => Object.keys(plans)))].toSorted();
+  const isOther = (name: string) => Number(Object.hasOwn(NO_PLAN, name));
+  const names = [...new Set(totals.points.flatMap(({ plans }) => Object.keys(plans)))]
+    .toSorted()
+    .toSorted((a, b) => isOther(a) - isOther(b));
   const rows = names.map((plan) => {
     const ofPlan = totals.points.flatMap(({ plans }) => entryOf(plans, plan) ?? []);
     return {
@@ -136,8 +141,8 @@ function totalsByPlan(totals: UsageTotalsDocument) {
       [
         'Plan',
         ({ plan }) =>
-          plan === 'none'
-            ? html`<span class="quiet">without a valid key</span>`
+          entryOf(NO_PLAN, plan)
+            ? html`<span class="quiet">${entryOf(NO_PLAN, plan)}</span>`
             : html`<a href=${`${at('customers')}?plan=${encodeURIComponent(plan)}`}>${plan}</a>`,
       ],
       ['Requests', ({ requests }) => count(requests), 'number'],
