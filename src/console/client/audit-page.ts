@@ -1,6 +1,6 @@
 /** Who changed what, from which value to which, and a way back. */
 import { html } from 'htm/preact';
-import { useContext } from 'preact/hooks';
+import { useContext, useState } from 'preact/hooks';
 import { type AuditRow, auditRowsOf } from '../../admin-api/audit-rows.ts';
 import type { AuditAction, AuditDocument } from '../../admin-api/responses.ts';
 import { address, call, pathWith, type RequestOf } from '../../pages/client/api.ts';
@@ -99,11 +99,16 @@ function what({ action, entries: { length } }: AuditRow) {
 const keyLink = (id: string) =>
   html`<a href=${searchAddress(id)} title=${id}><code class="id">${shortened(id)}</code></a>`;
 
-function changeOf(row: AuditRow) {
+const changeOf = (row: AuditRow) =>
+  row.entries.length === 1 ? html`<small>${changes(row)}</small>` : html`<${Entries} row=${row} />`;
+
+/** Of an import, which may have thousands: they are in the page only while they are shown. */
+function Entries({ row }: { row: AuditRow }) {
   const { entries } = row;
-  if (entries.length === 1) return html`<small>${changes(row)}</small>`;
-  return html`<details><summary>${count(entries.length)} entries</summary>
-    <ul class="changes">${entries.map((each) => html`<li>${!row.customer && each.customer && customerLink(each.customer, each.customer_name)}${each.key_id && keyLink(each.key_id)} <small>${changes(each)}</small></li>`)}</ul>
+  const [isOpen, setIsOpen] = useState(false);
+  const onToggle = (event: Event) => setIsOpen((event.currentTarget as HTMLDetailsElement).open);
+  return html`<details onToggle=${onToggle}><summary>${count(entries.length)} entries</summary>
+    ${isOpen && html`<ul class="changes">${entries.map((each) => html`<li>${!row.customer && each.customer && customerLink(each.customer, each.customer_name)}${each.key_id && keyLink(each.key_id)} <small>${changes(each)}</small></li>`)}</ul>`}
   </details>`;
 }
 

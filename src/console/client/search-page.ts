@@ -16,6 +16,8 @@ const MAX_SEARCH_LENGTH = 200;
 /** Keys have no other characters. */
 const TOKEN = /^[\w.~+/-]+=*$/;
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+/** Forms of ids that keys rarely have: UUID, ULID and the ObjectId of MongoDB. */
+const ID = new RegExp(`${UUID.source}|^[0-7][0-9A-HJKMNP-TV-Z]{25}$|^[0-9a-f]{24}$`, 'i');
 /** As in generated keys, and in most of other systems. */
 const RANDOM = /(?=[^\d]*\d)(?=.*[A-Za-z])[A-Za-z0-9+/~]{16,}/;
 
@@ -33,8 +35,10 @@ export function SearchPage({ text }: { text: string }) {
     return html`<${Empty}>Type the id or name of a customer, a key or its beginning, or an id above.<//>`;
   const isSecret = mayBeSecret(text) && !isNoKey;
   const asId = html`<button type="button" onClick=${() => setIsNoKey(true)}>Search for it as an id</button>`;
-  const keys = html`<${Keys} text=${text} digest=${digest} isSecret=${isSecret} />`;
-  const isOtherId = /^(?:key|msg)_/.test(text);
+  // A text in the form of an id that is the hash of no key is none, so it may be sent.
+  const onNone = ID.test(text) ? () => setIsNoKey(true) : undefined;
+  const keys = html`<${Keys} text=${text} digest=${digest} isSecret=${isSecret} onNone=${onNone} />`;
+  const isFirst = mayBeSecret(text) || /^(?:key|msg)_/.test(text);
   return html`<div class="grid">
     ${
       UUID.test(text) &&
@@ -42,17 +46,25 @@ export function SearchPage({ text }: { text: string }) {
       <${Command} line=${`jq 'select(.request_id == "${text}")' LOG_FILE`} /><//>`
     }
     ${text.startsWith('msg_') && html`<${FoundNotices} id=${text} />`}
-    ${(isSecret || isOtherId) && keys}
+    ${isFirst && keys}
     ${
       isSecret
         ? html`<p class="wide">Customers were not searched: the text may be a whole key, which must not get into logs. ${asId}</p>`
         : html`<${Panel} title="Customers" wide><${Customers} search=${text.slice(0, MAX_SEARCH_LENGTH)} /><//>`
     }
-    ${!isSecret && !isOtherId && keys}
+    ${!isFirst && keys}
   </div>`;
 }
 
-function Keys({ text, digest, isSecret }: { text: string; digest: string | undefined; isSecret: boolean }) {
+interface KeysProps {
+  readonly text: string;
+  readonly digest: string | undefined;
+  readonly isSecret: boolean;
+  /** Called if no key has the digest. */
+  readonly onNone: (() => void) | undefined;
+}
+
+function Keys({ text, digest, isSecret, onNone }: KeysProps) {
   if (text.startsWith('key_')) {
     return html`<${FoundKeys} filter=${{ id: text }} command=${tollgate('keys', 'show', text)} empty=${`No key has the id ${text}.`} />`;
   }
@@ -62,16 +74,26 @@ function Keys({ text, digest, isSecret }: { text: string; digest: string | undef
   }
   if (digest !== undefined) {
     const empty = `No key of which only the hash was sent: ${isSecret ? `${text.slice(0, MAX_BEGINNING_LENGTH)}…` : text}.`;
-    return html`<${FoundKeys} filter=${{ sha256: digest }} command=${`${tollgate('keys', 'find')} < FILE`} empty=${empty} />`;
+    return html`<${FoundKeys} filter=${{ sha256: digest }} command=${`${tollgate('keys', 'find')} < FILE`} empty=${empty} onNone=${onNone} />`;
   }
   if (!isSecret || window.isSecureContext) return null;
   return html`<${Panel} title="Keys" wide><p>A whole key can be searched for only on https or a loopback address, where the browser can hash it.
     Search for its first ${MAX_BEGINNING_LENGTH} characters instead.</p><//>`;
 }
 
-function FoundKeys(props: { filter: RequestOf<'GET /admin/v1/keys'>['query']; command: string; empty: string }) {
-  const { filter = {}, command, empty } = props;
+interface FoundKeysProps {
+  readonly filter: RequestOf<'GET /admin/v1/keys'>['query'];
+  readonly command: string;
+  readonly empty: string;
+  readonly onNone?: (() => void) | undefined;
+}
+
+function FoundKeys({ filter = {}, command, empty, onNone }: FoundKeysProps) {
   const list = useList(address('GET /admin/v1/keys', { query: filter }), { isFiltered: 'prefix' in filter });
+  const isNone = list.isComplete && list.rows.length === 0;
+  useEffect(() => {
+    if (isNone) onNone?.();
+  }, [isNone]);
   return html`<${Panel} title="Keys" wide command=${command}><${KeyTable} list=${list} withCustomer empty=${empty} /><//>`;
 }
 

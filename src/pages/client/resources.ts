@@ -142,6 +142,8 @@ export interface ListOptions<T> {
 
 /** Items that the gateway reads for one page, if it returns few of them, or all are wanted. */
 const LARGE_PAGE_SIZE = 200;
+/** Of items that become few rows: the most that the gateway returns. */
+const FOLDED_PAGE_SIZE = 1000;
 
 type ListState<T> = Pick<List<T>, 'rows' | 'shown' | 'isLoading' | 'calls' | 'failure'> & {
   readonly cursor: string | null | undefined;
@@ -171,6 +173,7 @@ export function useList<T>(path: Address<Page<T>>, options: ListOptions<T> = {})
   const running = useRef<AbortController | undefined>(undefined);
   const put = (next: ListState<T>) => {
     latest.current = next;
+    keptEntry().lists.set(kept, next);
     setState(next);
   };
 
@@ -181,7 +184,6 @@ export function useList<T>(path: Address<Page<T>>, options: ListOptions<T> = {})
       const controller = new AbortController();
       const { signal } = controller;
       running.current = controller;
-      const { lists } = keptEntry();
       const former = latest.current;
       const wanted = isAll ? Number.POSITIVE_INFINITY : isAgain ? former.shown : numberOf(from.rows) + ROWS_AT_ONCE;
       let next = { ...from, shown: isAll ? former.shown : Math.max(former.shown, wanted) };
@@ -191,12 +193,12 @@ export function useList<T>(path: Address<Page<T>>, options: ListOptions<T> = {})
         // A list that cannot be read again keeps its former rows.
         const isFormer = isAgain && (isLoading || failure !== undefined);
         put({ ...(isFormer ? former : next), isLoading: isLoading && !isAgain, failure });
-        lists.set(kept, latest.current);
       };
       try {
         do {
           const { rows, cursor, calls, readAtMs } = next;
-          const query = { limit: isAll ? LARGE_PAGE_SIZE : pageSize, cursor: cursor ?? undefined };
+          const readOn = numberOf(rows) < rows.length ? FOLDED_PAGE_SIZE : pageSize;
+          const query = { limit: isAll ? Math.max(LARGE_PAGE_SIZE, readOn) : readOn, cursor: cursor ?? undefined };
           const page = await send<Page<T>>('GET', pathWith(path, query), undefined, signal);
           next = {
             ...next,
