@@ -17,6 +17,7 @@ import { configReference } from './config-reference.ts';
 import { editorSchema } from './editor-schema.ts';
 import { evidenceRows, guaranteeFaults, guaranteeRows, readEvidence } from './guarantees.ts';
 import { linkFaults } from './links.ts';
+import { pictureWarnings } from './pictures.ts';
 import { portalSections } from './portal-openapi.ts';
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -154,5 +155,6 @@ const faults = [
   ...linkFaults(),
   ...guaranteeFaults(),
 ];
+for (const warning of pictureWarnings()) console.error(`warning: ${warning}`);
 for (const fault of faults) console.error(fault);
 process.exitCode = stale + faults.length > 0 ? 1 : 0;

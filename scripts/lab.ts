@@ -32,7 +32,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
   },
   pictures: {
     text: 'takes the pictures in docs/images again, in Chromium',
-    run: () => import('./pictures.ts'),
+    run: () => import('./pictures.ts').then(({ takePictures }) => takePictures()),
   },
   scale: {
     text: 'simulates many customers and gateways in virtual time: docs/capacity.md',

@@ -1,19 +1,46 @@
-/** `npm run lab -- pictures`: takes the pictures in docs/images again, by tests of `npm run test:console`. */
+/**
+ * Takes the pictures in docs/images again, by tests in Chromium, and records beside them which sources of the pages they
+ * show: `npm run lab -- pictures`. Between releases they may be older than the pages, so `npm run check` only warns.
+ */
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, rmSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { copyFileSync, existsSync, globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const ROOT = fileURLToPath(new URL('../', import.meta.url));
-const TAKEN = 'var/pictures';
-const TESTS = 'Redis.*(light.*(overview|customer) is|a limit is tried out|every page and dialog.*: light)';
-const FILES = ['test/console/browser/walk.test.ts', 'test/portal/browser/pages.test.ts'];
+const REPOSITORY = fileURLToPath(new URL('../', import.meta.url));
+const IMAGES = join(REPOSITORY, 'docs/images');
+const SHOWN = join(IMAGES, 'pages.sha256');
+const TAKEN = join(REPOSITORY, 'var/pictures');
+const NAMES = ['overview', 'customer', 'preview', 'portal'];
+const TESTS = ['test/console/browser/walk.test.ts', 'test/portal/browser/pages.test.ts'];
+const TITLES = 'Redis.*(light.*(overview|customer) is|a limit is tried out|every page and dialog.*: light)';
 
-rmSync(`${ROOT}${TAKEN}`, { recursive: true, force: true });
-execFileSync('npx', ['vitest', 'run', '--config', 'vitest.console.config.ts', '-t', TESTS, ...FILES], {
-  cwd: ROOT,
-  env: { ...process.env, CONSOLE_SCREENSHOTS: TAKEN },
-  stdio: 'inherit',
-});
-for (const name of ['overview', 'customer', 'preview', 'portal']) {
-  copyFileSync(`${ROOT}${TAKEN}/${name}-light.png`, `${ROOT}docs/images/${name}.png`);
+/** Returns the SHA-256 of the sources of all pages, in hex. */
+function pagesHash(): string {
+  const hash = createHash('sha256');
+  for (const file of globSync('src/{pages,console,portal}/client/*', { cwd: REPOSITORY }).toSorted()) {
+    hash.update(`${file}\0`).update(readFileSync(join(REPOSITORY, file)));
+  }
+  return hash.digest('hex');
+}
+
+/** Notes that the pictures show the present pages. */
+export function recordPages(): void {
+  writeFileSync(SHOWN, `${pagesHash()}\n`);
+}
+
+/** Returns a warning if the pages changed since the pictures were taken. */
+export function pictureWarnings(): string[] {
+  if (existsSync(SHOWN) && readFileSync(SHOWN, 'utf8').trim() === pagesHash()) return [];
+  return ['docs/images shows older pages: "npm run lab -- pictures" takes the pictures again, as every release does'];
+}
+
+export function takePictures(): void {
+  rmSync(TAKEN, { recursive: true, force: true });
+  const options = ['--config', 'vitest.console.config.ts', '-t', TITLES];
+  const env = { ...process.env, CONSOLE_SCREENSHOTS: TAKEN };
+  execFileSync('npx', ['vitest', 'run', ...options, ...TESTS], { cwd: REPOSITORY, env, stdio: 'inherit' });
+  for (const name of NAMES) copyFileSync(join(TAKEN, `${name}-light.png`), join(IMAGES, `${name}.png`));
+  recordPages();
 }

@@ -1,7 +1,7 @@
 /**
- * Prepares a release: `npm run release -- 1.2.3`. Checks the sources, writes the version into them, makes the files to hand
- * out in release/1.2.3 and tries the tarball. If a step fails, the sources are as before. Commits, tags and publishes
- * nothing: it prints the commands.
+ * Prepares a release: `npm run release -- 1.2.3`. Checks the sources, writes the version into them, takes the pictures of
+ * the docs, makes the files to hand out in release/1.2.3 and tries the tarball. If a step fails, the sources are as before.
+ * Commits, tags and publishes nothing: it prints the commands.
  */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -42,6 +42,8 @@ try {
   run('npm', 'run', '--silent', 'check');
   // UTC, as in all times of the gateway.
   writeVersion(REPOSITORY, version, new Date().toISOString().slice(0, 10));
+  // Of this version, which they show.
+  run('npm', 'run', '--silent', 'lab', '--', 'pictures');
   const tarball = makeArtifacts(REPOSITORY, version);
   run('.ci/install', tarball);
 } catch (error) {

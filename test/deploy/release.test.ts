@@ -103,6 +103,20 @@ describe('a release', () => {
     expect(readFileSync(join(out, 'SHA256SUMS'), 'utf8')).toBe(sums);
   });
 
+  test('warns of pictures that are older than a page, and of no others', () => {
+    const folder = copySources();
+    const warnings = (before = '') => {
+      const script = `import * as pictures from './scripts/pictures.ts'; ${before}; console.log(pictures.pictureWarnings().length)`;
+      const options = { cwd: folder, encoding: 'utf8' } as const;
+      return Number(execFileSync('node', ['--input-type=module', '--eval', script], options));
+    };
+    expect(warnings('pictures.recordPages()')).toBe(0);
+    writeFileSync(join(folder, 'src/main.ts'), '');
+    expect(warnings()).toBe(0);
+    writeFileSync(join(folder, 'src/pages/client/pages.css'), '');
+    expect(warnings()).toBe(1);
+  });
+
   test('is refused in a working tree with changes, and changes nothing', () => {
     const folder = copySources();
     const git = (...args: string[]) => execFileSync('git', args, { cwd: folder, encoding: 'utf8' });
