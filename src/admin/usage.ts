@@ -92,7 +92,8 @@ function verdictOf(
   if (!limit.found) return refused('it has no limit');
   if (used?.remaining === 0) {
     const seconds = secondsUntilUnits(used.resetSeconds, used.used, limit, clock);
-    return refused(`the hourly limit is used up; more in ${seconds} s`);
+    const wait = seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
+    return refused(`the hourly limit is used up; more in ${wait}`);
   }
   const extent = keys === 'restricted' ? ', as far as the scopes and allowed addresses of its keys permit' : '';
   return { admitted: true, verdict: `Its requests are admitted now${extent}.` };

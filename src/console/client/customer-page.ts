@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { CustomerDocument, ExplanationDocument } from '../../admin-api/responses.ts';
 import { address } from '../../pages/client/api.ts';
-import { Empty, facts, loaded, Panel, time, timeAgo, usageBar } from '../../pages/client/components.ts';
+import { Empty, facts, loaded, Panel, time, timeAgo, usageBar, withTimes } from '../../pages/client/components.ts';
 import { FormButton } from '../../pages/client/form-dialog.ts';
 import { count, duration, limitText, tollgate } from '../../pages/client/format.ts';
 import { refusalOf } from '../../pages/client/refusals.ts';
@@ -106,7 +106,7 @@ function whyRefused({ admitted, verdict, refusals }: ExplanationDocument) {
       ['Last', ({ last_at }) => timeAgo(last_at)],
     ],
   });
-  return html`<p class=${`verdict ${admitted ? 'good' : 'bad'}`}>${verdict}</p>${refused}`;
+  return html`<p class=${`verdict ${admitted ? 'good' : 'bad'}`}>${withTimes(verdict)}</p>${refused}`;
 }
 
 const refusedInRange = (counts: RefusalCounts) =>

@@ -80,11 +80,11 @@ function Pages({ session, logOut }: { session: SessionDocument; logOut: () => vo
   };
   const [heading, content, above] = shown();
   const brand = html`<a class="brand" href=${at()}>Tollgate</a>
-    ${installation?.name && html`<span class=${`installation ${installation.color}`}>${installation.name}</span>`}`;
+    ${installation?.name && html`<span class=${`installation ${installation.color}`} title=${installation.name}>${installation.name}</span>`}`;
   const tools = html`<${Search} searched=${place.query.text && searched} onSecret=${setSecret} />
     <div class="who">
       ${session.scope === 'read' && badge('quiet', 'read only')}
-      <span class="quiet" title="The name in the audit">${session.actor}</span>
+      <span class="quiet" title=${`The name in the audit: ${session.actor}`}>${session.actor}</span>
       ${session.via === 'cookie' && html`<button type="button" onClick=${logOut}>Log out</button>`}
     </div>`;
   const pages = Object.entries(PAGES).map(([name, [title]]) => [name, title]);
@@ -106,7 +106,7 @@ function Search({ searched = '', onSecret }: { searched?: string; onSecret: (tex
     if (wanted) navigate(isSecret ? at('search') : searchAddress(wanted));
     if (isSecret) setText('');
   };
-  return html`<div class="find"><${SearchForm} text=${text} onText=${setText} onSearch=${search} autocomplete="off" spellcheck=${false}
+  return html`<div class="find" role="search"><${SearchForm} text=${text} onText=${setText} onSearch=${search} autocomplete="off" spellcheck=${false}
     aria-label="Find a customer, key, notice or request" placeholder="Customer, key or any id" /></div>`;
 }
 

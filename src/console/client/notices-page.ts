@@ -64,7 +64,7 @@ export function Notices({ list, empty }: { list: List<NoticeDocument>; empty: st
 
 function delivery(pending: NoticeDocument['deliveries'][number]) {
   const { endpoint, state, attempts, next_attempt_at: next, last_error } = pending;
-  return html`<div>${badge(state === 'dead' ? 'bad' : 'warn', state)} ${endpoint}
+  return html`<div>${badge(state === 'dead' ? 'bad' : 'warn', state)} ${endpoint}${' '}
     <small class="quiet">${count(attempts)} failed${next && html`, next ${timeAgo(next)}`}${last_error && `: ${last_error}`}</small></div>`;
 }
 

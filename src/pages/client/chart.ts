@@ -20,8 +20,12 @@ const MAX_LIMIT_RATIO = 4;
 
 /** `limit`: of each point, drawn as a line. */
 export function Chart(props: { label: string; points: readonly ChartPoint[]; limit?: number | undefined }) {
-  const { label, points, limit } = props;
+  const { label, points, limit: given } = props;
   const place = useRef<HTMLDivElement>(null);
+  const highest = Math.max(...points.map(({ admitted, refused }) => admitted + refused));
+  // A line far above would leave the bars no height.
+  const isFar = given !== undefined && given > MAX_LIMIT_RATIO * highest;
+  const limit = isFar ? undefined : given;
   const content = JSON.stringify([points, limit]);
   useEffect(() => {
     const element = place.current;
@@ -47,6 +51,7 @@ export function Chart(props: { label: string; points: readonly ChartPoint[]; lim
   const sum = (of: 'admitted' | 'refused') => points.reduce((total, point) => total + point[of], 0);
   const summary = `${count(sum('admitted'))} admitted, ${count(sum('refused'))} refused`;
   return html`<figure class="chart">
+    ${isFar && html`<figcaption>↑ Limit: ${count(given)} per hour</figcaption>`}
     <div ref=${place} role="img" aria-label=${`${label}: ${summary}`}></div>
     <details><summary>As a table</summary>
       ${table({
@@ -97,16 +102,14 @@ function optionsFor(element: HTMLElement, points: readonly ChartPoint[], limit: 
     grid: { stroke: color('--chart-line'), width: 1 },
   };
   const step = stepOf(points);
-  const highest = Math.max(...points.map(({ admitted, refused }) => admitted + refused));
-  // A limit far above would leave the bars no height.
-  const isLimitShown = limit !== undefined && limit <= MAX_LIMIT_RATIO * highest;
+  const highest = Math.max(limit ?? 0, 4, ...points.map(({ admitted, refused }) => admitted + refused));
   const limitLine: uPlot.Series = {
     label: 'Limit per hour',
     stroke: color('--chart-limit'),
     width: 1.5,
     dash: [6, 4],
     points: { show: false },
-    value: () => `${count(limit ?? 0)}${isLimitShown ? '' : ', far above'}`,
+    value: () => count(limit ?? 0),
   };
   return {
     width: element.clientWidth,
@@ -114,7 +117,7 @@ function optionsFor(element: HTMLElement, points: readonly ChartPoint[], limit: 
     // The bar of the newest hour begins at its start, so the scale goes on to its end.
     scales: {
       x: { range: (_plot, min, max) => [min, max + step] },
-      y: { range: [0, 1.1 * Math.max(4, highest, isLimitShown ? limit : 0)] },
+      y: { range: [0, 1.1 * highest] },
     },
     cursor: { y: false, points: { show: false }, drag: { x: false, y: false } },
     axes: [
@@ -124,8 +127,7 @@ function optionsFor(element: HTMLElement, points: readonly ChartPoint[], limit: 
     series: [
       {
         value: (_plot, seconds) =>
-          seconds === null ? 'all' : `${localTime(seconds * 1000)} (${utcTime(seconds * 1000)})`,
-        label: 'Time',
+          seconds === null ? '' : `${localTime(seconds * 1000)} (${utcTime(seconds * 1000)})`,
       },
       bars('Refused', color('--chart-refused'), ({ refused }) => refused),
       bars('Admitted', color('--chart-admitted'), ({ admitted }) => admitted),

@@ -44,6 +44,10 @@ export function time(at: string, isRelative = false) {
   return html`<time datetime=${at} title=${title}>${isRelative ? relativeTime(ms) : localTime(ms)}</time>`;
 }
 
+/** A text with its times as by {@link time}. */
+export const withTimes = (text: string) =>
+  text.split(/(\d{4}-\d\d-\d\dT[\d:.]+Z)/).map((part, index) => (index % 2 === 1 ? time(part) : part));
+
 export const timeAgo = (at: string) => time(at, true);
 
 /** Used share of a limit, as a bar with its number. */
@@ -51,7 +55,7 @@ export function usageBar({ used, limit }: { used: number; limit: number }) {
   const percent = Math.floor((100 * used) / limit);
   const tone = percent >= 100 ? 'bad' : percent >= 80 ? 'warn' : 'good';
   return html`<span class=${`usage ${tone}`}>
-    <span class="bar" aria-hidden="true"><span style=${{ width: `${Math.min(percent, 100)}%` }}></span></span>
+    <span class="gauge" aria-hidden="true"><span style=${{ width: `${Math.min(percent, 100)}%` }}></span></span>
     <span class="percent">${count(percent)} %</span>
     <span class="of">${count(used)} of ${count(limit)}</span>
   </span>`;
@@ -166,7 +170,7 @@ export function SearchForm(props: { text: string; onText: (text: string) => void
     event.preventDefault();
     onSearch(text.trim());
   };
-  return html`<form role="search" onSubmit=${onSubmit}>
+  return html`<form class="search" onSubmit=${onSubmit}>
     <input type="search" value=${text} onInput=${(event: Event) => onText(inputValue(event))} ...${attributes} />
   </form>`;
 }

@@ -24,7 +24,7 @@ interface ShellProps {
 
 export function Shell({ site, brand, pages, current, tools, heading, above, children }: ShellProps) {
   const outage = useOutage();
-  const bar = useRef<HTMLDivElement>(null);
+  const bar = useRef<HTMLElement>(null);
   useEffect(() => {
     // The headers of tables stay below the bar, which has one or more lines.
     const setHeight = () => document.documentElement.style.setProperty('--bar', `${bar.current?.offsetHeight ?? 0}px`);
@@ -39,7 +39,7 @@ export function Shell({ site, brand, pages, current, tools, heading, above, chil
   }, [heading]);
   return html`
     <a class="skip" href="#main">Skip to the content</a>
-    <div class="bar" ref=${bar}>
+    <header class="bar" ref=${bar}>
       <div class="top">
         ${brand}
         <nav aria-label="Pages">${pages.map(
@@ -52,7 +52,7 @@ export function Shell({ site, brand, pages, current, tools, heading, above, chil
         outage &&
         html`<p class="outage" role="alert">${outage.of === 'store' ? 'The store does not respond. What is read from it' : 'The gateway cannot be reached. Everything here'} is as of ${clockTime(outage.sinceMs)}; trying again.</p>`
       }
-    </div>
+    </header>
     <main id="main" tabindex="-1" class=${outage ? `stale ${outage.of}` : ''} key=${heading}>
       ${above}<h1 tabindex="-1">${heading}</h1>${children}
     </main>

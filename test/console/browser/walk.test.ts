@@ -146,13 +146,17 @@ describe.each(STORES)('over $name', (store) => {
         expect(await page.getByLabel(/^Find a/).inputValue()).toBe(text);
       }
       // It may be a key that another system made: it is neither in the address nor sent until the user says otherwise.
+      const unknown = 'q7Xw2mT9LkZr4Vb8';
+      await find(page, unknown);
+      await see(page, 'No key of which only the hash was sent: q7Xw2mT9LkZr….');
+      expect(page.url()).toBe(`${sample.origin}/console/search`);
+      await click(page, 'Search for it as an id');
+      await see(page, `begin with ${unknown}.`);
       const requestId = '0f1e9a3e-3c34-4a12-b2a4-6d3f1b7f8c55';
       await find(page, requestId);
       await see(page, `jq 'select(.request_id == "${requestId}")' LOG_FILE`);
-      await see(page, 'No key of which only the hash was sent: 0f1e9a3e-3c3….');
-      expect(page.url()).toBe(`${sample.origin}/console/search`);
-      await click(page, 'Search for it as an id');
       await see(page, `begin with ${requestId}.`);
+      expect(page.url()).toBe(`${sample.origin}/console/search`);
       // The text is in the history, and a key in the audit leads to its owner.
       await page.goBack();
       await see(page, 'begin with nobody has this long name.');
@@ -636,6 +640,7 @@ describe.each(STORES)('over $name', (store) => {
       await page.route('**/retry', (route) => route.fulfill({ json: notice }));
       await page.getByLabel('State').selectOption('dead');
       await see(page, '6 failed: the response was 500');
+      expect(await page.getByRole('row').last().innerText()).toContain('https://hooks.example/x 6 failed');
       await click(page, 'Send again');
       await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click();
       await retried;

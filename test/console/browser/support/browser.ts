@@ -104,13 +104,16 @@ function watch(context: BrowserContext, origin: string, expectedStatuses: readon
   return faults;
 }
 
-/** Returns the accessibility faults of a page that axe calls serious or critical, one line each. */
+/** Of those that axe calls moderate: everything on a page is in a landmark, and landmarks have different names. */
+const MODERATE_RULES = ['region', 'landmark-unique'];
+
+/** Returns the accessibility faults of a page that axe calls serious or critical, or that matter here, one line each. */
 export async function accessibilityFaults(page: Page): Promise<string[]> {
   // Evaluated by the debugger, to which the page's policy does not apply.
   await page.evaluate(AXE);
   const { violations } = (await page.evaluate('axe.run(document, { resultTypes: ["violations"] })')) as AxeResults;
   return violations
-    .filter(({ impact }) => impact === 'serious' || impact === 'critical')
+    .filter(({ id, impact }) => impact === 'serious' || impact === 'critical' || MODERATE_RULES.includes(id))
     .flatMap(({ id, help, nodes }) =>
       nodes.map(({ html, failureSummary }) => `${id}: ${help}: ${html}: ${failureSummary}`),
     );
