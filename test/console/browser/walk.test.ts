@@ -159,6 +159,7 @@ describe.each(STORES)('over $name', (store) => {
       expect(page.url()).toBe(`${sample.origin}/console/search`);
       // The text is in the history, and a key in the audit leads to its owner.
       await page.goBack();
+      await page.goBack();
       await see(page, 'begin with nobody has this long name.');
       await page.goto('/console/audit?customer=acme');
       await page.getByLabel('Action').selectOption('key.create');
