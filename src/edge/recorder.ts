@@ -195,7 +195,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       const { customer, keyId, plan } = context;
       // The store itself logs and counts damaged records.
       if (reason instanceof DamagedRecordError) {
-        metrics.auth('unusable');
+        if (context.known === undefined) metrics.auth('unusable');
         return;
       }
       if (storeWarnings.isDue('')) {

@@ -1,5 +1,5 @@
 /**
- * Any response was cut two minutes after its request, a download or an event stream in full flow included, and the access log
+ * Any response was aborted two minutes after its request, a download or an event stream in full flow included, and the access log
  * said `aborted` with status 200, as if the client had left.
  */
 import { expect, test } from 'vitest';

@@ -105,7 +105,7 @@ test.each([
   ['before the head', undefined, 30_000, { failure: 'response_timeout', headSent: false }],
   ['after the head', '', 60_000, { failure: 'idle_timeout', headSent: true }],
   ['within the body', 'a piece', 60_000, { failure: 'idle_timeout', headSent: true }],
-])('a backend that hangs %s is given up by default', async (_, piece, waitMs, outcome) => {
+])('the response of a backend that hangs %s times out by default', async (_, piece, waitMs, outcome) => {
   const { clock, advance } = manualClock();
   const response = Promise.withResolvers<ServerResponse>();
   const upstream = await startHttpUpstream((_req, res) => response.resolve(res));
