@@ -16,7 +16,7 @@ import { ConcurrencyLimiter } from '../quota/concurrency.ts';
 import type { CustomerQuota, QuotaDecision } from '../quota/customer-quota.ts';
 import { usageDocument } from '../quota/hourly-quota.ts';
 import type { CustomerRecord, EnforcedKey } from '../store/record-fields.ts';
-import { StoreUnavailableError } from '../store/store.ts';
+import { mapAll, StoreUnavailableError } from '../store/store.ts';
 import { Deadlines } from '../upstream/deadlines.ts';
 import type { ForwardHandlers, ForwardOutcome } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
@@ -338,9 +338,11 @@ export function createPublicApp(parts: PublicAppParts): Express {
   /** Returns the quota headers of responses to counted requests, whether from the backend or a problem document. */
   function quotaHeaders<Headers>(form: Form<Headers>, { admitted }: RequestContext): Headers | undefined {
     if (admitted === undefined) return undefined;
-    const { admission, burst, limit } = admitted;
-    const hour = { limit, remaining: admission.remaining, resetSeconds: admission.resetSeconds() };
-    return rateLimitHeaders(form, hour, burst, clock.nowMs());
+    const { admission, burst, limits } = admitted;
+    const states = mapAll(limits, ({ policy, amount }, index) => {
+      return { policy, amount, remaining: admission.remaining(index), resetSeconds: admission.resetSeconds(index) };
+    });
+    return rateLimitHeaders(form, states, burst, clock.nowMs());
   }
 
   function refuse(context: RequestContext, problem: Problem, outcome?: ForwardOutcome): undefined {

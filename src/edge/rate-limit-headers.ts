@@ -3,15 +3,14 @@
  * `X-RateLimit-*` headers that older clients read.
  */
 import type { BurstState, QuotaDecision } from '../quota/customer-quota.ts';
+import type { Limit, NonEmpty, Policy } from '../store/store.ts';
 
-export const HOURLY_POLICY = 'hourly';
 export const BURST_POLICY = 'burst';
-const WINDOW_SECONDS = 3600;
+const WINDOW_SECONDS: Readonly<Record<Policy, number>> = { hourly: 3600 };
 /** Reset time of the burst policy, whose window is one second. */
 const BURST_RESET_SECONDS = 1;
 
-interface QuotaState {
-  readonly limit: number;
+export interface LimitState extends Limit {
   /** See `Admitted.remaining` in src/quota/hourly-quota.ts. */
   readonly remaining: number;
   /** Seconds until more than `remaining` become available, at least 1. */
@@ -48,33 +47,39 @@ export const asFlatList: Form<string[]> = (policies, states, limit, remaining, r
 
 /**
  * Returns the quota headers. `burst` is undefined if the plan has no burst limit. `nowMs` is wall time; the reset is
- * rounded up. X-RateLimit-* describe the hourly policy.
+ * rounded up. X-RateLimit-* describe the limit with the fewest units left, of several the first one.
  */
 export function rateLimitHeaders<Headers>(
   form: Form<Headers>,
-  { limit, remaining, resetSeconds }: QuotaState,
+  limits: NonEmpty<LimitState>,
   burst: BurstState | undefined,
   nowMs: number,
 ): Headers {
-  const burstState = burst ? `, "${BURST_POLICY}";r=${burst.remaining};t=${BURST_RESET_SECONDS}` : '';
-  return form(
-    `${hourlyPolicy(limit)}${burst ? `, ${burstPolicy(burst.limit)}` : ''}`,
-    `"${HOURLY_POLICY}";r=${remaining};t=${resetSeconds}${burstState}`,
-    limit,
-    remaining,
-    resetAt(resetSeconds, nowMs),
-  );
+  let [tightest] = limits;
+  let [policies, states] = ['', ''];
+  for (const state of limits) {
+    const separator = policies === '' ? '' : ', ';
+    policies += separator + quotaPolicy(state);
+    states += `${separator}"${state.policy}";r=${state.remaining};t=${state.resetSeconds}`;
+    if (state.remaining < tightest.remaining) tightest = state;
+  }
+  if (burst) {
+    policies += `, ${burstPolicy(burst.limit)}`;
+    states += `, "${BURST_POLICY}";r=${burst.remaining};t=${BURST_RESET_SECONDS}`;
+  }
+  const { amount, remaining, resetSeconds } = tightest;
+  return form(policies, states, amount, remaining, resetAt(resetSeconds, nowMs));
 }
 
 /**
- * Returns the headers for a request refused by its burst limit. The hourly window was not checked, so `RateLimit` and
+ * Returns the headers for a request refused by its burst limit. The other limits were not checked, so `RateLimit` and
  * `X-RateLimit-*` describe the burst policy: the one that the client has to wait for.
  */
 export function burstExceededHeaders(
-  { limit, burstLimit, resetSeconds }: Extract<QuotaDecision, { outcome: 'burst_exceeded' }>,
+  { limits, burstLimit, resetSeconds }: Extract<QuotaDecision, { outcome: 'burst_exceeded' }>,
   nowMs: number,
 ): string[] {
-  const policies = `${hourlyPolicy(limit)}, ${burstPolicy(burstLimit)}`;
+  const policies = [...limits.map(quotaPolicy), burstPolicy(burstLimit)].join(', ');
   return asFlatList(policies, `"${BURST_POLICY}";r=0;t=${resetSeconds}`, burstLimit, 0, resetAt(resetSeconds, nowMs));
 }
 
@@ -82,8 +87,8 @@ function resetAt(resetSeconds: number, nowMs: number): number {
   return Math.ceil(nowMs / 1000) + resetSeconds;
 }
 
-function hourlyPolicy(limit: number): string {
-  return `"${HOURLY_POLICY}";q=${limit};w=${WINDOW_SECONDS}`;
+function quotaPolicy({ policy, amount }: Limit): string {
+  return `"${policy}";q=${amount};w=${WINDOW_SECONDS[policy]}`;
 }
 
 function burstPolicy(limit: number): string {

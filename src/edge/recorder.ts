@@ -10,7 +10,7 @@ import { DamagedRecordError, type StoreUnavailableError } from '../store/store.t
 import { isClientFault } from '../upstream/failures.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { HistoryCollector } from '../usage/history-collector.ts';
-import { BURST_POLICY, HOURLY_POLICY } from './rate-limit-headers.ts';
+import { BURST_POLICY } from './rate-limit-headers.ts';
 import type { AdmittedDecision, RequestContext } from './request-context.ts';
 
 /** Status in metrics and logs if the client disconnects before there is one; nginx introduced the number. */
@@ -120,9 +120,14 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
   /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
   function explainShadow({ customer = '', plan }: RequestContext, decision: AdmittedDecision): void {
     if (!shadowNotes.isDue(customer)) return;
-    const { admission, limit, shadowLimit } = decision;
     logger.info(
-      { customer, plan, limit, used: limit - admission.remaining, shadow_limit: shadowLimit },
+      {
+        customer,
+        plan,
+        limit: decision.limits[0].amount,
+        used: usedOf(decision),
+        shadow_limit: decision.shadowLimit,
+      },
       "a customer is above its plan's shadow limit, which would refuse it from here on",
     );
   }
@@ -164,12 +169,12 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       const { plan } = context;
       switch (decision.outcome) {
         case 'admitted': {
-          const { admission, limit } = decision;
-          const { mode } = admission;
+          const { limits } = decision;
+          const { mode } = decision.admission;
           context.quota = mode;
-          metrics.quotaDecision(plan, HOURLY_POLICY, leavesAtMost(5, decision) ? 'near' : 'allowed', mode);
+          metrics.quotaDecision(plan, limits[0].policy, leavesAtMost(5, decision) ? 'near' : 'allowed', mode);
           if (leavesAtMost(2, decision)) {
-            history?.near(context.customer ?? '', Math.floor((100 * (limit - admission.remaining)) / limit));
+            history?.near(context.customer ?? '', Math.floor((100 * usedOf(decision)) / limits[0].amount));
           }
           if (decision.shadow === undefined) return;
           if (decision.shadow === 'denied') explainShadow(context, decision);
@@ -179,7 +184,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
         case 'quota_exceeded':
           context.quota = decision.mode;
           history?.near(context.customer ?? '', 100);
-          metrics.quotaDecision(plan, HOURLY_POLICY, 'denied', decision.mode);
+          for (const { policy } of decision.violated) metrics.quotaDecision(plan, policy, 'denied', decision.mode);
           return;
         case 'burst_exceeded':
           metrics.quotaDecision(plan, BURST_POLICY, 'denied', 'lease');
@@ -202,7 +207,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
         logger.warn({ ...idsOf(context), customer, key_id: keyId, err: reason }, 'the store did not respond');
       }
       if (keyId === undefined) metrics.auth('store_error');
-      else metrics.quotaDecision(plan, HOURLY_POLICY, 'store_error', 'store');
+      else metrics.quotaDecision(plan, 'hourly', 'store_error', 'store');
     },
 
     /** Records a successful response of the gateway itself. */
@@ -268,7 +273,12 @@ function idsOf({ requestId, traceId }: RequestContext) {
   return { request_id: requestId, trace_id: traceId };
 }
 
-/** Returns whether this request leaves at most `1 / divisor` of the limit. False without the store: usage is unknown then. */
-function leavesAtMost(divisor: number, { admission, limit }: AdmittedDecision): boolean {
-  return divisor * admission.remaining <= limit && admission.mode !== 'local';
+/** Returns the units of the hour that are used with this request. */
+function usedOf({ admission, limits }: AdmittedDecision): number {
+  return limits[0].amount - admission.remaining(0);
+}
+
+/** Returns whether this request leaves at most `1 / divisor` of the hour's limit. False without the store: usage is unknown then. */
+function leavesAtMost(divisor: number, { admission, limits }: AdmittedDecision): boolean {
+  return divisor * admission.remaining(0) <= limits[0].amount && admission.mode !== 'local';
 }

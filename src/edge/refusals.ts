@@ -1,16 +1,11 @@
 /** Builds the problem documents for requests that the gateway refuses or whose forwarding fails. */
 import type { Problem } from '../problems/document.ts';
 import type { QuotaDecision } from '../quota/customer-quota.ts';
+import { mapAll, type Policy } from '../store/store.ts';
 import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
 import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';
 import { findPathFault } from './path.ts';
-import {
-  asFlatList,
-  BURST_POLICY,
-  burstExceededHeaders,
-  HOURLY_POLICY,
-  rateLimitHeaders,
-} from './rate-limit-headers.ts';
+import { asFlatList, BURST_POLICY, burstExceededHeaders, rateLimitHeaders } from './rate-limit-headers.ts';
 import { listed, type RouteTable } from './routes.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
@@ -97,19 +92,40 @@ export function limitExceeded(
     const detail = `This account has reached its limit of requests in progress: ${decision.maxConcurrent}. Try again when one of them has ended.`;
     return { code, detail, headers: RETRY_SOON };
   }
-  const { limit, resetSeconds } = decision;
-  const isHourly = code === 'quota_exceeded';
-  const what = isHourly
-    ? `All ${limit} requests of the last hour are used.`
-    : `More than ${decision.burstLimit} requests arrived within a second.`;
-  const headers = isHourly
-    ? rateLimitHeaders(asFlatList, { limit, remaining: 0, resetSeconds }, decision.burst, nowMs)
-    : burstExceededHeaders(decision, nowMs);
+  const { resetSeconds } = decision;
+  if (code === 'burst_exceeded') {
+    const what = `More than ${decision.burstLimit} requests arrived within a second.`;
+    return tooMany(code, what, resetSeconds, burstExceededHeaders(decision, nowMs), [BURST_POLICY]);
+  }
+  const { violated, burst } = decision;
+  const states = mapAll(violated, (limit) => ({ ...limit, remaining: 0, resetSeconds }));
+  const what = violated.map(({ policy, amount }) => USED_UP[policy](amount)).join(' ');
+  const headers = rateLimitHeaders(asFlatList, states, burst, nowMs);
+  return tooMany(
+    code,
+    what,
+    resetSeconds,
+    headers,
+    violated.map(({ policy }) => policy),
+  );
+}
+
+const USED_UP: Readonly<Record<Policy, (amount: number) => string>> = {
+  hourly: (amount) => `All ${amount} requests of the last hour are used.`,
+};
+
+function tooMany(
+  code: 'quota_exceeded' | 'burst_exceeded',
+  what: string,
+  resetSeconds: number,
+  headers: readonly string[],
+  policies: readonly string[],
+): Problem {
   return {
     code,
     detail: `${what} ${tryAgainIn(resetSeconds)}`,
     headers: ['Retry-After', String(resetSeconds), ...headers],
-    members: { 'violated-policies': [isHourly ? HOURLY_POLICY : BURST_POLICY] },
+    members: { 'violated-policies': policies },
   };
 }
 

@@ -10,7 +10,7 @@
 import type { Clock, Scheduler } from '../base/clock.ts';
 import { LruMap } from '../base/lru-map.ts';
 import type { Marks, NoticeStore } from '../store/notices.ts';
-import type { Grant, UsageReader } from '../store/store.ts';
+import type { Grant, LimitCount, UsageReader } from '../store/store.ts';
 import { REFUNDED_MS } from '../store/window-arithmetic.ts';
 import { type NoticeType, newNotice } from './notice.ts';
 
@@ -29,7 +29,7 @@ const RETRY_MS = 5000;
 /** For clocks and timers that run apart. */
 const MARGIN_MS = 500;
 
-type Reply = Pick<Grant, 'used' | 'waitMs' | 'storeTimeMs' | 'holdEndMs' | 'epoch'>;
+type Reply = Pick<LimitCount, 'used' | 'waitMs' | 'holdEndMs' | 'epoch'> & Pick<Grant, 'storeTimeMs'>;
 
 interface Seen {
   readonly limit: number;

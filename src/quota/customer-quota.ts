@@ -1,6 +1,7 @@
 /** Applies all limits of a customer to a request in one decision: burst, requests in progress, then the hourly limit. */
 import type { Clock } from '../base/clock.ts';
 import { type CustomerRecord, type EnforcedCustomer, isSuspendedAt } from '../store/record-fields.ts';
+import type { Limit, NonEmpty } from '../store/store.ts';
 import type { BurstLimiter, BurstTaken } from './burst.ts';
 import type { ConcurrencyLimiter } from './concurrency.ts';
 import {
@@ -26,7 +27,7 @@ export interface BurstState {
 export type QuotaDecision =
   | {
       readonly outcome: 'admitted';
-      readonly limit: number;
+      readonly limits: NonEmpty<Limit>;
       readonly burst: BurstState | undefined;
       readonly admission: Admitted;
       /** Whether the plan's shadow limit would admit the request; undefined without one. */
@@ -38,14 +39,15 @@ export type QuotaDecision =
     }
   | {
       readonly outcome: 'quota_exceeded';
-      readonly limit: number;
+      /** The limits that refuse. */
+      readonly violated: NonEmpty<Limit>;
       readonly burst: BurstState | undefined;
       readonly mode: QuotaMode;
       readonly resetSeconds: number;
     }
   | {
       readonly outcome: 'burst_exceeded';
-      readonly limit: number;
+      readonly limits: NonEmpty<Limit>;
       readonly burstLimit: number;
       readonly resetSeconds: number;
     }
@@ -99,11 +101,12 @@ export class CustomerQuota {
   decide(customer: CustomerRecord): QuotaDecision | Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
-    const { requestsPerHour: limit } = found;
+    const settings = settingsOf(customer, found.requestsPerHour);
     const plan = planOf(customer.plan, this.#limits);
     const burstLimit = plan?.burstPerSecond;
     const maxConcurrent = plan?.maxConcurrent;
-    if (burstLimit === undefined && maxConcurrent === undefined) return this.#decideHour(customer, found, plan);
+    if (burstLimit === undefined && maxConcurrent === undefined)
+      return this.#decideQuota(customer, found, settings, plan);
 
     const { bursts, concurrency } = this.#parts;
     let burst: BurstState | undefined;
@@ -111,9 +114,9 @@ export class CustomerQuota {
     if (burstLimit !== undefined) {
       const decision = bursts.take(customer.id, burstLimit);
       if (!decision.allowed) {
-        const hourSeconds = this.hourly.secondsWithoutUnits(customer.id, settingsOf(customer, limit));
+        const hourSeconds = this.hourly.secondsWithoutUnits(customer.id, settings);
         const resetSeconds = Math.max(decision.resetSeconds, hourSeconds);
-        return { outcome: 'burst_exceeded', limit, burstLimit, resetSeconds };
+        return { outcome: 'burst_exceeded', limits: settings.limits, burstLimit, resetSeconds };
       }
       taken = decision;
       burst = { limit: burstLimit, remaining: decision.remaining };
@@ -134,7 +137,7 @@ export class CustomerQuota {
     };
     let deciding: QuotaDecision | Promise<QuotaDecision> | undefined;
     try {
-      deciding = this.#decideHour(customer, found, plan, burst, release);
+      deciding = this.#decideQuota(customer, found, settings, plan, burst, release);
     } finally {
       if (deciding instanceof Promise) deciding.then(settle, () => settle(undefined));
       else settle(deciding);
@@ -147,41 +150,44 @@ export class CustomerQuota {
     return this.#parts.recentUsage.of(customer.id, settingsOf(customer, requestsPerHour));
   }
 
-  #decideHour(
+  #decideQuota(
     customer: CustomerRecord,
     found: FoundLimit,
+    settings: QuotaSettings,
     plan: PlanPolicy | undefined,
     burst?: BurstState,
     release?: () => void,
   ): QuotaDecision | Promise<QuotaDecision> {
     // The shadow limit tries out another number for the plan, so customers with their own limit are exempt.
     const shadowLimit = found.source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
-    const admission = this.hourly.admit(customer.id, settingsOf(customer, found.requestsPerHour));
+    const admission = this.hourly.admit(customer.id, settings);
+    const { limits } = settings;
     return admission instanceof Promise
-      ? admission.then(decisionOf.bind(undefined, this.clock, found, shadowLimit, burst, release))
-      : decisionOf(this.clock, found, shadowLimit, burst, release, admission);
+      ? admission.then(decisionOf.bind(undefined, this.clock, found, limits, shadowLimit, burst, release))
+      : decisionOf(this.clock, found, limits, shadowLimit, burst, release, admission);
   }
 }
 
 function decisionOf(
   clock: Pick<Clock, 'nowMs'>,
   found: FoundLimit,
+  limits: NonEmpty<Limit>,
   shadowLimit: number | undefined,
   burst: BurstState | undefined,
   release: (() => void) | undefined,
   admission: Admission,
 ): QuotaDecision {
   if (admission.outcome === 'refused') {
-    const resetSeconds = secondsUntilUnits(admission.resetSeconds(), admission.used, found, clock);
-    return { outcome: 'quota_exceeded', limit: admission.limit, burst, mode: admission.mode, resetSeconds };
+    const { mode, violated } = admission;
+    const resetSeconds = secondsUntilUnits(admission.resetSeconds(), violated[0].used, found, clock);
+    return { outcome: 'quota_exceeded', violated, burst, mode, resetSeconds };
   }
-  const { requestsPerHour: limit } = found;
   // Includes this request, and units leased to other instances: the shadow decision errs towards denied.
-  const used = limit - admission.remaining;
+  const used = limits[0].amount - admission.remaining(0);
   const shadow = shadowLimit === undefined ? undefined : used > shadowLimit ? 'denied' : 'allowed';
-  return { outcome: 'admitted', limit, burst, admission, shadow, shadowLimit, release };
+  return { outcome: 'admitted', limits, burst, admission, shadow, shadowLimit, release };
 }
 
-function settingsOf({ createdAt = '', usageResetAt = createdAt }: CustomerRecord, limit: number): QuotaSettings {
-  return { limit, usageResetAt };
+function settingsOf({ createdAt = '', usageResetAt = createdAt }: CustomerRecord, hourly: number): QuotaSettings {
+  return { limits: [{ policy: 'hourly', amount: hourly }], usageResetAt };
 }

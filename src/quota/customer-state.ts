@@ -1,8 +1,17 @@
 import type { Scheduled } from '../base/clock.ts';
 import { LruEntry } from '../base/lru-map.ts';
+import type { Limit, LimitCount, NonEmpty } from '../store/store.ts';
 import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../store/window-arithmetic.ts';
-import type { Admission, QuotaSettings } from './hourly-quota.ts';
-import { type CustomerLeases, type Instant, type Lease, type LeaseLength, LONG_LEASE, SHORT_LEASE } from './leases.ts';
+import type { Admission, QuotaSettings, Violation } from './hourly-quota.ts';
+import {
+  type CustomerLeases,
+  type Instant,
+  type LastReply,
+  type Lease,
+  type LeaseLength,
+  LONG_LEASE,
+  SHORT_LEASE,
+} from './leases.ts';
 
 /** The next lease is requested this long before the current one ends or runs out of units. */
 const REFILL_MS = 50;
@@ -14,11 +23,27 @@ const BUSY_PER_MS = 10 / 1000;
 const MIN_LONG_LEASE_UNITS = 2;
 
 export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
-  return a.limit === b.limit && a.usageResetAt === b.usageResetAt;
+  return a.usageResetAt === b.usageResetAt && areSameLimits(a.limits, b.limits);
+}
+
+export function areSameLimits(a: readonly Limit[], b: readonly Limit[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let index = 0; index < a.length; index++) {
+    if (a[index]?.amount !== b[index]?.amount || a[index]?.policy !== b[index]?.policy) return false;
+  }
+  return true;
+}
+
+/** Returns how many units a request can take from all limits. */
+function leastFree(counts: readonly LimitCount[]): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (const { free } of counts) least = Math.min(least, free);
+  return least;
 }
 
 /** A request that waits for a store reply. */
 export interface Waiter {
+  readonly units: number;
   /** Monotonic ms at which the request arrived. */
   readonly since: number;
   /** Monotonic ms at which the request stops waiting. */
@@ -32,6 +57,7 @@ export interface Call {
   /** Read before the reservation was sent. */
   readonly sentAt: Instant;
   readonly length: LeaseLength;
+  /** In units. */
   readonly need: number;
   readonly settings: QuotaSettings;
   /** Resolves once the reply or failure was handled. */
@@ -42,21 +68,11 @@ export interface Call {
   overdue: boolean;
 }
 
-/** The store's last reply. Times: monotonic ms. */
-export interface LastReply {
-  free: number;
-  readonly used: number;
-  readonly receivedAt: number;
-  /** When more than `free` units become available. */
-  readonly moreAt: number;
-}
-
 /** A refusal by the store, remembered because asking again before `until` would not help. Times: monotonic ms. */
 export interface RememberedRefusal {
-  readonly limit: number;
-  readonly used: number;
+  readonly violated: NonEmpty<Violation>;
   readonly until: number;
-  /** When units become available again. */
+  /** When units of all these limits become available again. */
   readonly moreAt: number;
 }
 
@@ -128,6 +144,10 @@ export class CustomerState extends LruEntry<string> {
     return this.key;
   }
 
+  get freeAtLastReply(): number {
+    return this.lastReply === undefined ? 0 : leastFree(this.lastReply.counts);
+  }
+
   noteRequest({ monotonicMs }: Instant): void {
     this.#rate.note(monotonicMs);
     this.#meanRate.note(monotonicMs);
@@ -143,7 +163,7 @@ export class CustomerState extends LruEntry<string> {
     if (perMs < BUSY_PER_MS && this.#meanRate.hasHistory(monotonicMs)) {
       const meanPerMs = Math.min(BUSY_PER_MS, this.#meanRate.perMs(monotonicMs));
       const expected = Math.floor(meanPerMs * LONG_LEASE.usableLeaseMs);
-      const ahead = Math.min(expected, Math.floor((this.lastReply?.free ?? 0) / LONG_AHEAD_DIVISOR) - need);
+      const ahead = Math.min(expected, Math.floor(this.freeAtLastReply / LONG_AHEAD_DIVISOR) - need);
       if (ahead >= MIN_LONG_LEASE_UNITS) return { length: LONG_LEASE, ahead };
     }
     return { length: SHORT_LEASE, ahead: Math.max(0, Math.floor(perMs * AHEAD_MS) - need) };
@@ -153,7 +173,7 @@ export class CustomerState extends LruEntry<string> {
   planRefill(lease: Lease, { monotonicMs }: Instant): void {
     const perMs = this.#rate.perMs(monotonicMs);
     const neededWhileAsking = perMs * REFILL_MS;
-    const isWorthIt = perMs >= BUSY_PER_MS && lease.grant.free / AHEAD_DIVISOR > neededWhileAsking;
+    const isWorthIt = perMs >= BUSY_PER_MS && leastFree(lease.grant.counts) / AHEAD_DIVISOR > neededWhileAsking;
     this.#refillAtUnits = isWorthIt ? neededWhileAsking : -1;
     this.#refillAfter = isWorthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;
   }

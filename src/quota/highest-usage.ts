@@ -18,10 +18,12 @@ export function highestUsage(customers: Iterable<UsageState>, count: number, now
   for (const state of customers) {
     const { lastReply, settings } = state;
     if (lastReply === undefined || nowMs - lastReply.receivedAt > MAX_REPLY_AGE_MS) continue;
+    const [{ used }] = lastReply.counts;
+    const [{ amount }] = settings.limits;
     const toBeat = highest.length < count ? 0 : (highest.at(-1)?.ratio ?? Number.POSITIVE_INFINITY);
     // Skips most customers before the costlier sum of their unused units.
-    if (lastReply.used / settings.limit <= toBeat) continue;
-    const ratio = (lastReply.used - state.leases.unusedUnits) / settings.limit;
+    if (used / amount <= toBeat) continue;
+    const ratio = (used - state.leases.unusedUnits) / amount;
     if (ratio <= toBeat) continue;
     const place = highest.findIndex((other) => other.ratio < ratio);
     highest.splice(place < 0 ? highest.length : place, 0, { customer: state.customer, ratio });

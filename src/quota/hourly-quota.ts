@@ -1,4 +1,5 @@
 /** What the hourly quota tells the rest of the gateway: admissions, usage and the state of a customer's leases. */
+import type { Limit, NonEmpty } from '../store/store.ts';
 
 /** How much of its hourly limit a customer has used. */
 export interface UsageRatio {
@@ -20,7 +21,8 @@ export interface LeaseState {
  * also ends open leases.
  */
 export interface QuotaSettings {
-  readonly limit: number;
+  /** The first one is the customer's hour. A request takes its units from all of them. */
+  readonly limits: NonEmpty<Limit>;
   /** Changes with each reset of the customer's usage, and when the customer is deleted and created again. */
   readonly usageResetAt: string;
 }
@@ -31,28 +33,30 @@ export type QuotaMode = 'lease' | 'store' | 'local';
 export interface Admitted {
   readonly outcome: 'admitted';
   readonly mode: QuotaMode;
-  /**
-   * Units left at the store's last reply to this instance, at most one lease ago, minus those this instance used since.
-   * Other instances may have used or refunded units meanwhile.
-   */
-  readonly remaining: number;
   /** Monotonic ms: the request must begin upstream before this time. */
   readonly beginDeadlineMs: number;
   /** The same deadline in wall time, in case a suspend stopped the monotonic clock. */
   readonly beginDeadlineWallMs: number;
-  /** Gives the unit back. Call it at most once, and only if the request did not begin upstream. */
+  /** Gives the units back. Call it at most once, and only if the request did not begin upstream. */
   refund(): void;
-  /** Returns the seconds until more than `remaining` units are available, at least 1. */
-  resetSeconds(): number;
+  /**
+   * Returns the units that a limit (its index in {@link QuotaSettings.limits}) had left at the store's last reply to this
+   * instance, at most one lease ago, minus those this instance used since. Other instances may have used or refunded units
+   * meanwhile.
+   */
+  remaining(limit: number): number;
+  /** Returns the seconds until more than {@link remaining} units of a limit are available, at least 1. */
+  resetSeconds(limit: number): number;
 }
+
+/** A limit that refuses a request. `used`: the units that it counted; undefined if the store did not say. */
+export type Violation = Limit & { readonly used?: number };
 
 interface Refused {
   readonly outcome: 'refused';
   readonly mode: QuotaMode;
-  /** That refuses: a reload may have changed it while the request waited for the store. */
-  readonly limit: number;
-  /** Units that the window counted; undefined if the store did not say. */
-  readonly used?: number;
+  /** The limits that refuse, as they were asked: a reload may have changed them while the request waited for the store. */
+  readonly violated: NonEmpty<Violation>;
   /** Returns the seconds to wait. A request sent after them is admitted, if the customer sends no others meanwhile. */
   resetSeconds(): number;
 }

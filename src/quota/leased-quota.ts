@@ -1,5 +1,5 @@
 /**
- * Decides whether a customer's next request fits its hourly limit, mostly without a store call.
+ * Decides whether a customer's next request fits its limits, mostly without a store call.
  *
  * The store grants units in leases: for the requests that wait, and ahead of need for those that will probably come
  * during the lease. Until the lease ends, requests are admitted from memory. Each customer has at most one reservation
@@ -13,13 +13,29 @@
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { LruEntries } from '../base/lru-map.ts';
-import { type Grant, StoreUnavailableError, type WindowStore } from '../store/store.ts';
-import { areSameSettings, type Call, CustomerState, type RememberedRefusal, type Waiter } from './customer-state.ts';
+import {
+  type Grant,
+  type Limit,
+  type LimitCount,
+  mapAll,
+  type NonEmpty,
+  StoreUnavailableError,
+  type WindowStore,
+} from '../store/store.ts';
+import {
+  areSameLimits,
+  areSameSettings,
+  type Call,
+  CustomerState,
+  type RememberedRefusal,
+  type Waiter,
+} from './customer-state.ts';
 import { highestUsage } from './highest-usage.ts';
-import type { Admission, LeaseState, QuotaMode, QuotaSettings, Usage, UsageRatio } from './hourly-quota.ts';
+import type { Admission, LeaseState, QuotaMode, QuotaSettings, Usage, UsageRatio, Violation } from './hourly-quota.ts';
 import {
   CustomerLeases,
   type Instant,
+  type LastReply,
   Lease,
   LeaseAdmission,
   LeaseTimers,
@@ -34,9 +50,9 @@ const WINDOW_SECONDS = 3600;
 
 /** Is told of high usage, as the store's replies to reservations say. Units of open leases count as used. */
 export interface UsageLevels {
-  /** In percent of the limit. Usage below it is not reported. */
+  /** In percent of the hourly limit. Usage below it is not reported. */
   readonly lowestPercent: number;
-  reached(customer: string, limit: number, grant: Grant): void;
+  reached(customer: string, limit: number, reply: LimitCount & Pick<Grant, 'storeTimeMs'>): void;
 }
 
 interface LeasedQuotaOptions {
@@ -69,20 +85,20 @@ export class LeasedQuota {
   }
 
   /**
-   * Admits or refuses one request; without a promise if memory suffices to decide. Rejects or throws with
-   * StoreUnavailableError when the store is unavailable and the config forbids deciding without it.
+   * Admits or refuses one request, which takes `units` from every limit; without a promise if memory suffices to decide.
+   * Rejects or throws with StoreUnavailableError when the store is unavailable and the config forbids deciding without it.
    */
-  admit(customer: string, settings: QuotaSettings): Admission | Promise<Admission> {
+  admit(customer: string, settings: QuotaSettings, units = 1): Admission | Promise<Admission> {
     const now = this.#now();
     const state = this.#stateOf(customer, settings, now);
     state.noteRequest(now);
-    const fromLease = this.#admitFromLease(state, now, 'lease');
+    const fromLease = this.#admitFromLease(state, units, now, 'lease');
     if (fromLease) return fromLease;
     if (state.refusal && now.monotonicMs < state.refusal.until) return this.#refused(state.refusal, 'lease');
-    if (!this.#storeResponds(customer)) return this.#options.withoutStore.admit(state);
+    if (!this.#storeResponds(customer)) return this.#options.withoutStore.admit(state, units);
     return new Promise((resolve, reject) => {
       const since = now.monotonicMs;
-      state.waiters.push({ since, until: since + this.#options.timeoutMs, resolve, reject });
+      state.waiters.push({ units, since, until: since + this.#options.timeoutMs, resolve, reject });
       this.#reserve(state);
     });
   }
@@ -92,7 +108,8 @@ export class LeasedQuota {
     if (this.#overdueReads.has(customer) || !this.#storeResponds(customer))
       throw new StoreUnavailableError('the store is away');
     const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
-    const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limit, holdMs: 0, refunds });
+    const limits: NonEmpty<Limit> = [{ policy: 'hourly', amount: limit }];
+    const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limits, holdMs: 0, refunds });
     const grant = await this.#withinTimeout(reading, () => {
       this.#overdueReads.add(customer);
       const settled = () => void this.#overdueReads.delete(customer);
@@ -101,19 +118,20 @@ export class LeasedQuota {
     const now = this.#options.clock.monotonicMs();
     // Read after the reply, to include units of leases that ended during the call.
     const unused = this.#customers.get(customer)?.leases.unusedUnits ?? 0;
-    const used = Math.max(0, grant.used - unused);
+    const [hour] = grant.counts;
+    const used = Math.max(0, hour.used - unused);
     return {
       limit,
       used,
       remaining: Math.max(0, limit - used),
-      resetSeconds: used > 0 ? secondsUntil(moreAt(grant, now), now) : 0,
+      resetSeconds: used > 0 ? secondsUntil(moreAt(hour, now), now) : 0,
       windowSeconds: WINDOW_SECONDS,
     };
   }
 
   /**
-   * Returns how many requests this instance admitted since it added the customer to memory. Only the difference of two
-   * values is meaningful.
+   * Returns how many units this instance has used since it added the customer to memory. Only the difference of two values
+   * is meaningful.
    */
   admitted(customer: string): number {
     return this.#customers.get(customer)?.leases.admitted ?? 0;
@@ -123,9 +141,11 @@ export class LeasedQuota {
   secondsWithoutUnits(customer: string, settings: QuotaSettings): number {
     const state = this.#customers.get(customer);
     if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.#storeResponds(customer)) return 0;
-    const { free, moreAt } = state.lastReply;
+    if (state.freeAtLastReply + state.leases.unitsLeft > 0) return 0;
+    const { counts, receivedAt } = state.lastReply;
     const nowMs = this.#options.clock.monotonicMs();
-    return free + state.leases.unitsLeft === 0 && moreAt > nowMs ? secondsUntil(moreAt, nowMs) : 0;
+    const moreAtMs = Math.max(...counts.filter(({ free }) => free === 0).map((count) => moreAt(count, receivedAt)));
+    return moreAtMs > nowMs ? secondsUntil(moreAtMs, nowMs) : 0;
   }
 
   /** Returns the customer's leases and remembered refusal in this instance's memory. */
@@ -174,7 +194,7 @@ export class LeasedQuota {
     // nothing. After a lower limit all unused units are refunded, and the store decides the next request.
     if (endsLeases(before, settings)) state.leases.end(now);
     if (before.usageResetAt === settings.usageResetAt && state.lastReply) {
-      state.lastReply.free = Math.max(0, state.lastReply.free + settings.limit - before.limit);
+      state.lastReply = recounted(state.lastReply, before, settings);
     }
     return state;
   }
@@ -188,32 +208,32 @@ export class LeasedQuota {
   }
 
   /** Checks for a unit and takes it in one turn of the event loop, so that no other request can take it in between. */
-  #admitFromLease(state: CustomerState, now: Instant, mode: QuotaMode): Admission | undefined {
-    const lease = state.leases.take(now);
+  #admitFromLease(state: CustomerState, units: number, now: Instant, mode: QuotaMode): Admission | undefined {
+    const { leases } = state;
+    const lease = leases.take(units, now);
     if (lease === undefined) return undefined;
-    const { leases, lastReply } = state;
-    const { unitsLeft } = leases;
     // Not while waiting requests are being admitted: the reservation would ask for their units again.
-    if (mode === 'lease' && state.isRefillDue(unitsLeft, now)) this.#refill(state);
-    return new LeaseAdmission(leases, lease, now, mode, (lastReply?.free ?? 0) + unitsLeft, lastReply?.moreAt ?? 0);
+    if (mode === 'lease' && state.isRefillDue(leases.unitsLeft, now)) this.#refill(state);
+    return new LeaseAdmission(leases, lease, units, now, mode, state.lastReply);
   }
 
-  #refused({ limit, used, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
+  #refused({ violated, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    return { outcome: 'refused', mode, limit, used, resetSeconds: () => secondsUntil(moreAt, clock.monotonicMs()) };
+    return { outcome: 'refused', mode, violated, resetSeconds: () => secondsUntil(moreAt, clock.monotonicMs()) };
   }
 
   #reserve(state: CustomerState): void {
     if (state.call) return;
     const { customer, settings } = state;
     const sentAt = this.#now();
-    const need = state.waiters.length;
+    let need = 0;
+    for (const { units } of state.waiters) need += units;
     const { length, ahead } = state.nextLease(need, sentAt);
     const call: Call = { sentAt, length, need, settings, settled: undefined, timer: undefined, overdue: false };
     state.call = call;
     this.#watch(state, call);
     const refunds = state.leases.takeRefunds();
-    const request = { customer, need, ahead, limit: settings.limit, holdMs: length.holdMs, refunds };
+    const request = { customer, need, ahead, limits: settings.limits, holdMs: length.holdMs, refunds };
     call.settled = this.#options.windows.reserve(request).then(
       (grant) => this.#received(state, call, grant),
       () => {
@@ -242,22 +262,20 @@ export class LeasedQuota {
   #use(state: CustomerState, call: Call, grant: Grant): void {
     const now = this.#now();
     const { monotonicMs: receivedAt } = now;
-    state.lastReply = { free: grant.free, used: grant.used, receivedAt, moreAt: moreAt(grant, receivedAt) };
+    state.lastReply = { counts: grant.counts, receivedAt };
     const lease = new Lease(grant, call.sentAt, call.length);
     if (!lease.runsAt(now)) {
       state.leases.refund(grant, grant.granted);
       return;
     }
-    const { levels } = this.#options;
-    const { limit } = call.settings;
-    if (levels && 100 * grant.used >= levels.lowestPercent * limit) levels.reached(state.customer, limit, grant);
+    this.#reportUsage(state.customer, call.settings, grant);
     state.leases.add(lease);
     state.planRefill(lease, now);
     this.#serve(state, now);
     if (grant.granted >= call.need) return;
 
     // No units are left, neither for waiting requests nor for those that arrive while the refusal is remembered.
-    if (call.settings.limit !== state.settings.limit) return;
+    if (!areSameLimits(call.settings.limits, state.settings.limits)) return;
     const refusal = rememberRefusal(call, grant, receivedAt);
     state.refusal = refusal;
     // This reply does not refuse requests that arrived during the call, but after `refusal.until`.
@@ -265,6 +283,13 @@ export class LeasedQuota {
     const undecided = state.waiters.findIndex(({ since }) => since > sentAtMs && since >= refusal.until);
     const refused = state.waiters.splice(0, undecided < 0 ? state.waiters.length : undecided);
     for (const waiter of refused) waiter.resolve(this.#refused(refusal, 'store'));
+  }
+
+  #reportUsage(customer: string, { limits: [hour] }: QuotaSettings, { counts, storeTimeMs }: Grant): void {
+    const { levels } = this.#options;
+    const [count] = counts;
+    if (levels === undefined || 100 * count.used < levels.lowestPercent * hour.amount) return;
+    levels.reached(customer, hour.amount, { ...count, storeTimeMs });
   }
 
   /**
@@ -279,10 +304,11 @@ export class LeasedQuota {
   }
 
   #serve(state: CustomerState, now: Instant): void {
-    while (state.waiters.length > 0) {
-      const admission = this.#admitFromLease(state, now, 'store');
+    for (let waiter = state.waiters[0]; waiter !== undefined; waiter = state.waiters[0]) {
+      const admission = this.#admitFromLease(state, waiter.units, now, 'store');
       if (admission === undefined) return;
-      state.waiters.shift()?.resolve(admission);
+      state.waiters.shift();
+      waiter.resolve(admission);
     }
   }
 
@@ -309,7 +335,7 @@ export class LeasedQuota {
   #settleWithoutStore(state: CustomerState, waiters: readonly Waiter[]): void {
     for (const waiter of waiters) {
       try {
-        waiter.resolve(this.#options.withoutStore.admit(state));
+        waiter.resolve(this.#options.withoutStore.admit(state, waiter.units));
       } catch (error) {
         waiter.reject(error);
       }
@@ -336,7 +362,18 @@ export class LeasedQuota {
 
 /** Returns whether a change of settings ends the leases granted before it. */
 function endsLeases(before: QuotaSettings, now: QuotaSettings): boolean {
-  return before.usageResetAt !== now.usageResetAt || before.limit > now.limit;
+  const isLower = ({ amount }: Limit, index: number) =>
+    amount > (now.limits[index]?.amount ?? Number.POSITIVE_INFINITY);
+  return before.usageResetAt !== now.usageResetAt || before.limits.some(isLower);
+}
+
+/** Returns the last reply as the store would have given it by the limits of `now`. */
+function recounted({ counts, receivedAt }: LastReply, before: QuotaSettings, now: QuotaSettings): LastReply {
+  const raised = mapAll(counts, (count, index) => {
+    const raisedBy = (now.limits[index]?.amount ?? 0) - (before.limits[index]?.amount ?? 0);
+    return { ...count, free: Math.max(0, count.free + raisedBy) };
+  });
+  return { counts: raised, receivedAt };
 }
 
 /**
@@ -349,9 +386,20 @@ function endsLeases(before: QuotaSettings, now: QuotaSettings): boolean {
  * refusal that another remembers.
  */
 function rememberRefusal({ sentAt, settings }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
-  const openHoldMs = grant.holdEndMs - grant.storeTimeMs;
-  const refundsEndMs = openHoldMs + REFUND_GRACE_MS;
-  const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
-  const until = sentAt.monotonicMs + Math.min(grant.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS) / CLOCK_DRIFT;
-  return { limit: settings.limit, used: grant.used, until, moreAt: moreAt(grant, receivedAt) };
+  const violated: Violation[] = [];
+  let helpsInMs = 0;
+  let moreAtMs = receivedAt;
+  for (const [index, limit] of settings.limits.entries()) {
+    const count = grant.counts[index];
+    if (count === undefined || count.free > 0) continue;
+    violated.push({ ...limit, used: count.used });
+    const refundsEndMs = count.holdEndMs - grant.storeTimeMs + REFUND_GRACE_MS;
+    const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
+    // A request needs units of every limit, so the last one to have some decides.
+    helpsInMs = Math.max(helpsInMs, Math.min(count.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS));
+    moreAtMs = Math.max(moreAtMs, moreAt(count, receivedAt));
+  }
+  // At least one: the grant was smaller than the need.
+  const all = violated as readonly Violation[] as NonEmpty<Violation>;
+  return { violated: all, until: sentAt.monotonicMs + helpsInMs / CLOCK_DRIFT, moreAt: moreAtMs };
 }

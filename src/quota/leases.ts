@@ -4,7 +4,7 @@
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/clock.ts';
 import { DueQueue } from '../base/due-queue.ts';
-import type { Grant, Refund, WindowStore } from '../store/store.ts';
+import type { Grant, LimitCount, NonEmpty, Refund, WindowStore } from '../store/store.ts';
 import type { Admitted, QuotaMode } from './hourly-quota.ts';
 
 /** An admitted request may begin upstream for this long after its lease has ended. */
@@ -49,8 +49,16 @@ export function readInstant(clock: Clock): Instant {
   return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
 }
 
+/** The store's last reply. */
+export interface LastReply {
+  /** In the order of the customer's limits. */
+  readonly counts: NonEmpty<LimitCount>;
+  /** Monotonic ms. */
+  readonly receivedAt: number;
+}
+
 /** Returns the monotonic ms at which the store's wait is over, even if this clock runs faster than the store's. */
-export function moreAt({ waitMs }: Pick<Grant, 'waitMs'>, receivedAt: number): number {
+export function moreAt({ waitMs }: Pick<LimitCount, 'waitMs'>, receivedAt: number): number {
   return receivedAt + waitMs * CLOCK_DRIFT;
 }
 
@@ -148,13 +156,13 @@ export class CustomerLeases {
   readonly #timers: LeaseTimers;
   /** Those with units left, in the order in which they got their first unit. */
   #open = NO_LEASES;
-  /** Merged by session, epoch and bucket. */
+  /** Merged by policy, session, epoch and bucket. */
   #refunds = NO_REFUNDS;
   /** Monotonic ms; undefined while no refund waits. */
   #refundsDueMs: number | undefined;
   /** Monotonic ms. Leases that were requested until then admit no more requests. */
   #endedAtMs = Number.NEGATIVE_INFINITY;
-  /** Requests admitted on these leases, without those that returned their unit. */
+  /** Units taken from these leases and not returned. */
   admitted = 0;
 
   constructor(customer: string, timers: LeaseTimers) {
@@ -179,7 +187,9 @@ export class CustomerLeases {
 
   get unusedUnits(): number {
     let units = this.unitsLeft;
-    for (const refund of this.#refunds) units += refund.units;
+    // Every limit gets the same units back.
+    const policy = this.#refunds[0]?.policy;
+    for (const refund of this.#refunds) if (refund.policy === policy) units += refund.units;
     return units;
   }
 
@@ -200,29 +210,30 @@ export class CustomerLeases {
     }
   }
 
-  /** Takes a unit. Returns its lease; undefined when no lease admits requests now. */
-  take(now: Instant): Lease | undefined {
-    for (let lease = this.#open[0]; lease !== undefined; lease = this.#open[0]) {
-      if (lease.runsAt(now)) {
-        lease.units--;
+  /** Takes the units of a request from one lease. Returns it; undefined when no lease admits the request now. */
+  take(units: number, now: Instant): Lease | undefined {
+    for (const lease of this.#open) {
+      if (!lease.runsAt(now)) {
+        this.#end(lease);
+      } else if (lease.units >= units) {
+        lease.units -= units;
         if (lease.units === 0) this.#remove(lease);
-        this.admitted++;
+        this.admitted += units;
         return lease;
       }
-      this.#end(lease);
     }
     return undefined;
   }
 
-  /** Returns a unit: to its lease if that still admits requests, else to the store. */
-  return(lease: Lease, now: Instant): void {
-    this.admitted--;
+  /** Returns units: to their lease if that still admits requests, else to the store. */
+  return(lease: Lease, units: number, now: Instant): void {
+    this.admitted -= units;
     if (lease.sentAt.monotonicMs <= this.#endedAtMs || !lease.runsAt(now)) {
-      this.refund(lease.grant, 1);
+      this.refund(lease.grant, units);
       return;
     }
-    lease.units++;
-    if (lease.units === 1) this.#open = [...this.#open, lease];
+    if (lease.units === 0) this.#open = [...this.#open, lease];
+    lease.units += units;
   }
 
   /** Ends all leases, those included that have no units left now and may get some back. */
@@ -234,13 +245,16 @@ export class CustomerLeases {
   /** Refunds units soon, together with others. */
   refund(grant: Grant, units: number, delayMs = REFUND_DELAY_MS): void {
     if (units === 0) return;
-    const { epoch, bucket, session } = grant;
+    const { bucket, session } = grant;
     const hour = Math.floor(grant.storeTimeMs / 3_600_000);
-    const merged = this.#refunds.find(
-      (r) => r.bucket === bucket && r.epoch === epoch && r.session === session && r.hour === hour,
-    );
-    const others = this.#refunds.filter((each) => each !== merged);
-    this.#refunds = [...others, { epoch, bucket, session, hour, units: units + (merged?.units ?? 0) }];
+    for (const { policy, epoch } of grant.counts) {
+      const merged = this.#refunds.find(
+        (r) =>
+          r.bucket === bucket && r.epoch === epoch && r.policy === policy && r.session === session && r.hour === hour,
+      );
+      const others = this.#refunds.filter((each) => each !== merged);
+      this.#refunds = [...others, { policy, epoch, bucket, session, hour, units: units + (merged?.units ?? 0) }];
+    }
     if (this.#refundsDueMs !== undefined) return;
     this.#refundsDueMs = this.#timers.clock.monotonicMs() + delayMs;
     this.#timers.refundLater(this, delayMs, this.#refundsDueMs);
@@ -273,34 +287,49 @@ export class CustomerLeases {
   }
 }
 
-/** An admission on a unit of a lease. Not an object literal: its two closures would be larger than all the rest. */
+/** An admission on units of a lease. Not an object literal: its two closures would be larger than all the rest. */
 export class LeaseAdmission implements Admitted {
   readonly outcome = 'admitted';
   readonly mode: QuotaMode;
-  readonly remaining: number;
   readonly beginDeadlineMs: number;
   readonly beginDeadlineWallMs: number;
-  readonly #moreAt: number;
   readonly #leases: CustomerLeases;
   readonly #lease: Lease;
+  readonly #units: number;
+  readonly #reply: LastReply | undefined;
+  readonly #unitsLeft: number;
 
-  /** For `remaining` and `moreAt` see {@link Admitted}. */
-  constructor(leases: CustomerLeases, lease: Lease, now: Instant, mode: QuotaMode, remaining: number, moreAt: number) {
+  /** Takes `units` of the lease as taken already. `reply`: the store's last one to this instance. */
+  constructor(
+    leases: CustomerLeases,
+    lease: Lease,
+    units: number,
+    now: Instant,
+    mode: QuotaMode,
+    reply: LastReply | undefined,
+  ) {
     const deadline = lease.beginDeadline(now);
     this.mode = mode;
-    this.remaining = remaining;
     this.beginDeadlineMs = deadline.monotonicMs;
     this.beginDeadlineWallMs = deadline.wallMs;
-    this.#moreAt = moreAt;
     this.#leases = leases;
     this.#lease = lease;
+    this.#units = units;
+    this.#reply = reply;
+    this.#unitsLeft = leases.unitsLeft;
   }
 
   refund(): void {
-    this.#leases.return(this.#lease, readInstant(this.#leases.clock));
+    this.#leases.return(this.#lease, this.#units, readInstant(this.#leases.clock));
   }
 
-  resetSeconds(): number {
-    return secondsUntil(this.#moreAt, this.#leases.clock.monotonicMs());
+  remaining(limit: number): number {
+    return (this.#reply?.counts[limit]?.free ?? 0) + this.#unitsLeft;
+  }
+
+  resetSeconds(limit: number): number {
+    const count = this.#reply?.counts[limit];
+    const moreAtMs = this.#reply && count ? moreAt(count, this.#reply.receivedAt) : 0;
+    return secondsUntil(moreAtMs, this.#leases.clock.monotonicMs());
   }
 }

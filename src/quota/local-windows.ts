@@ -15,7 +15,15 @@ import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../base/c
 import { Periodic } from '../base/periodic.ts';
 import { MemoryHash } from '../store/memory-hash.ts';
 import { NotChargedError, type WindowStore } from '../store/store.ts';
-import { charge, dropTimeMs, HOURLY, refund, reserve, type WindowGrant } from '../store/window-arithmetic.ts';
+import {
+  charge,
+  dropTimeMs,
+  HOURLY,
+  refund,
+  reserve,
+  type WindowGrant,
+  type WindowRequest,
+} from '../store/window-arithmetic.ts';
 import type { CustomerState } from './customer-state.ts';
 import type { Admission } from './hourly-quota.ts';
 import { LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
@@ -73,46 +81,48 @@ export class LocalWindows {
     });
   }
 
-  admit(state: LimitedCustomer): Admission {
+  admit(state: LimitedCustomer, units: number): Admission {
     const window = this.#windowOf(state);
     const nowMs = this.#nowMs();
     this.#chargeInAdvance(window, state, nowMs);
-    const limit = Math.max(1, Math.floor(state.settings.limit / this.#options.instances()));
-    const request = { need: 1, ahead: 0, limit, holdMs: SHORT_LEASE.holdMs, refunds: [] };
-    const grant = reserve(window.hash, HOURLY, nowMs, request, EPOCH);
-    return grant.granted === 1 ? this.#admitted(window, grant) : this.#refused(window, grant);
+    const amount = Math.max(1, Math.floor(state.settings.limits[0].amount / this.#options.instances()));
+    const grant = reserveIn(window.hash, nowMs, units, amount, SHORT_LEASE.holdMs);
+    if (grant.granted === units) return this.#admitted(window, units, grant);
+    refund(window.hash, [{ epoch: EPOCH, bucket: grant.bucket, units: grant.granted }]);
+    return this.#refused(window, grant);
   }
 
-  #admitted(window: LocalWindow, grant: WindowGrant): Admission {
+  #admitted(window: LocalWindow, units: number, grant: WindowGrant): Admission {
     const { clock } = this.#options;
-    const { bucket, free } = grant;
+    const { bucket, counts } = grant;
     if (!window.uncharged.has(bucket)) mergeExpired(window.uncharged, this.#nowMs());
-    addUnits(window.uncharged, bucket, 1);
+    addUnits(window.uncharged, bucket, units);
     this.#charging.start(CHARGE_INTERVAL_MS);
     return {
       outcome: 'admitted',
       mode: 'local',
-      remaining: free,
       beginDeadlineMs: clock.monotonicMs() + SHORT_LEASE.usableHoldMs,
       beginDeadlineWallMs: clock.nowMs() + SHORT_LEASE.usableHoldMs,
       refund: () => {
-        // A unit that was already charged stays counted in the store.
-        if ((window.uncharged.get(bucket) ?? 0) === 0) return;
-        addUnits(window.uncharged, bucket, -1);
-        refund(window.hash, [{ epoch: EPOCH, bucket, units: 1 }]);
+        // Units that were already charged stay counted in the store.
+        const returned = Math.min(units, window.uncharged.get(bucket) ?? 0);
+        if (returned === 0) return;
+        addUnits(window.uncharged, bucket, -returned);
+        refund(window.hash, [{ epoch: EPOCH, bucket, units: returned }]);
       },
+      remaining: () => counts[0].free,
       resetSeconds: this.#countdown(grant),
     };
   }
 
   #refused({ state }: LocalWindow, grant: WindowGrant): Admission {
-    const { limit } = state.settings;
-    return { outcome: 'refused', mode: 'local', limit, resetSeconds: this.#countdown(grant) };
+    const [hour] = state.settings.limits;
+    return { outcome: 'refused', mode: 'local', violated: [hour], resetSeconds: this.#countdown(grant) };
   }
 
   #countdown(grant: WindowGrant): () => number {
     const { clock } = this.#options;
-    const until = moreAt(grant, clock.monotonicMs());
+    const until = moreAt(grant.counts[0], clock.monotonicMs());
     return () => Math.min(MAX_WAIT_SECONDS, secondsUntil(until, clock.monotonicMs()));
   }
 
@@ -145,7 +155,7 @@ export class LocalWindows {
     if (lastReply === undefined || (advance && advance.learntAt >= lastReply.receivedAt)) return;
     if (advance) refund(window.hash, [{ epoch: EPOCH, bucket: advance.bucket, units: advance.units }]);
     const holdEndMs = this.#timeOf(lastReply.receivedAt) + LONG_LEASE.holdMs;
-    const units = Math.ceil(lastReply.used / this.#options.instances());
+    const units = Math.ceil(lastReply.counts[0].used / this.#options.instances());
     charge(window.hash, HOURLY, nowMs, [{ ageMs: nowMs - holdEndMs, units }], EPOCH);
     const bucket = Math.floor(holdEndMs / HOURLY.bucketMs);
     window.advance = { learntAt: lastReply.receivedAt, bucket, units };
@@ -177,7 +187,9 @@ export class LocalWindows {
         units.map(([bucket, count]) => ({ epoch: EPOCH, bucket, units: count })),
       );
       const receivedAt = this.#options.clock.monotonicMs();
-      state.lastReply = { free: Math.max(0, state.settings.limit - used), used, receivedAt, moreAt: receivedAt };
+      const free = Math.max(0, state.settings.limits[0].amount - used);
+      const hour = { policy: 'hourly', free, used, waitMs: 0, epoch: '', holdEndMs: 0 } as const;
+      state.lastReply = { counts: [hour], receivedAt };
       // Charged now, because the state may be evicted before the next outage.
       this.#chargeInAdvance(window, state, this.#nowMs());
       return true;
@@ -192,12 +204,16 @@ export class LocalWindows {
   #forgetEmpty(): void {
     const nowMs = this.#nowMs();
     for (const [customer, window] of this.#windows) {
-      const nothing = { need: 0, ahead: 0, limit: 1, holdMs: 0, refunds: [] };
-      const { used } = reserve(window.hash, HOURLY, nowMs, nothing, EPOCH);
+      const [{ used }] = reserveIn(window.hash, nowMs, 0, 1, 0).counts;
       // Units that expired here still belong to the usage history.
       if (used === 0 && !hasUncharged(window)) this.#windows.delete(customer);
     }
   }
+}
+
+function reserveIn(hash: MemoryHash, nowMs: number, need: number, amount: number, holdMs: number): WindowGrant {
+  const request: WindowRequest = { need, ahead: 0, limits: [{ policy: 'hourly', amount }], holdMs, refunds: [] };
+  return reserve(() => hash, HOURLY, nowMs, request, EPOCH);
 }
 
 function hasUncharged({ uncharged }: LocalWindow): boolean {

@@ -62,7 +62,7 @@ export class RecentUsage {
 
   #read(customer: string, settings: QuotaSettings): Promise<Usage> {
     const { hourly, clock } = this.#options;
-    const usage = hourly.usage(customer, settings.limit);
+    const usage = hourly.usage(customer, settings.limits[0].amount);
     const read: Read = { settings, usage, result: undefined, isUnderWay: true };
     this.#reads.set(customer, read);
     usage.then(

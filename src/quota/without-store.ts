@@ -6,7 +6,7 @@ import { LocalWindows, type LocalWindowsOptions } from './local-windows.ts';
 /** Decides quotas while the store is unavailable. */
 export interface QuotaWithoutStore {
   /** Throws StoreUnavailableError when it must not decide. */
-  admit(state: CustomerState): Admission;
+  admit(state: CustomerState, units: number): Admission;
 }
 
 export type OnStoreError = 'local' | 'deny' | 'allow';
@@ -32,14 +32,14 @@ function deny(): Admission {
 }
 
 /** Counts nothing: the operator chose availability over the quota. */
-function allow({ lastReply }: CustomerState): Admission {
+function allow({ lastReply }: Pick<CustomerState, 'lastReply'>): Admission {
   return {
     outcome: 'admitted',
     mode: 'local',
-    remaining: lastReply?.free ?? 0,
     beginDeadlineMs: Number.POSITIVE_INFINITY,
     beginDeadlineWallMs: Number.POSITIVE_INFINITY,
     refund: () => {},
+    remaining: (limit) => lastReply?.counts[limit]?.free ?? 0,
     resetSeconds: () => 1,
   };
 }

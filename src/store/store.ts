@@ -185,8 +185,29 @@ export interface AuditStore {
   ): Promise<Page<AuditEntry & { readonly id: string }>>;
 }
 
-/** A refund: units of one lease that return to the bucket they were counted in. */
+/** Names a limit in headers, refusals and metrics. Each has a counter of its own for every customer. */
+export type Policy = 'hourly';
+
+export type NonEmpty<Item> = readonly [Item, ...Item[]];
+
+/** As `items.map(to)`, which forgets that there is at least one item. */
+export function mapAll<Item, Result>(
+  items: NonEmpty<Item>,
+  to: (item: Item, index: number) => Result,
+): NonEmpty<Result> {
+  return items.map(to) as readonly Result[] as NonEmpty<Result>;
+}
+
+/** One limit of a reservation. All limits of a reservation are counted in one slot of a cluster. */
+export interface Limit {
+  readonly policy: Policy;
+  /** Units that the limit allows. */
+  readonly amount: number;
+}
+
+/** A refund: units of one lease that return to the bucket of one counter. */
 export interface Refund {
+  readonly policy: Policy;
   readonly epoch: string;
   /** The hour of the grant in the store's time, as the number of hours since 1970: the history refunds it there. */
   readonly hour: number;
@@ -199,38 +220,47 @@ export interface Refund {
 export interface ReserveRequest {
   readonly customer: string;
   /**
-   * Requests that wait for a unit now. With both `need` and `ahead` 0, the call reads the window without taking units.
+   * Units for which requests wait now. With both `need` and `ahead` 0, the call reads the counters without taking units.
    */
   readonly need: number;
   /** Units wanted beyond `need`, granted from a fraction of the free units. */
   readonly ahead: number;
-  readonly limit: number;
+  /** The same units are taken from every limit, or none. The first one is the customer's hour. */
+  readonly limits: NonEmpty<Limit>;
   /** How far in the future the last request on this grant may reach the upstream. At most 10,000. */
   readonly holdMs: number;
+  /** Of the policies of `limits`. */
   readonly refunds: readonly Refund[];
+}
+
+/** What a limit of a reservation has left, and when it has more. */
+export interface LimitCount {
+  readonly policy: Policy;
+  /** Units that are still free after this grant. */
+  readonly free: number;
+  /** Units counted, this grant included: of the policy `hourly`, those of the last hour. */
+  readonly used: number;
+  /**
+   * Milliseconds from the grant's `storeTimeMs` until more than `free` units are free. -1: never, because nothing is
+   * counted or the limit is 0.
+   */
+  readonly waitMs: number;
+  readonly epoch: string;
+  /** Store time at which the last open hold of this counter ends, across all gateways. */
+  readonly holdEndMs: number;
 }
 
 export interface Grant {
   readonly granted: number;
-  /** Units that are still free after this grant. */
-  readonly free: number;
-  /** Units counted in the last hour, this grant included. */
-  readonly used: number;
-  /**
-   * Milliseconds from `storeTimeMs` until more than `free` units are free. -1: never, because nothing is counted or the
-   * limit is 0.
-   */
-  readonly waitMs: number;
+  /** In the order of the request's limits. */
+  readonly counts: NonEmpty<LimitCount>;
   readonly bucket: number;
-  readonly epoch: string;
   readonly session: number;
   readonly storeTimeMs: number;
-  /** Store time at which the customer's last open hold ends, across all gateways. */
-  readonly holdEndMs: number;
 }
 
 export interface WindowStore {
-  /** Checks the limit and counts units, atomically. Has no deadline of its own. */
+  /** Checks the limits and counts units, atomically. Has no deadline of its own. */
   reserve(request: ReserveRequest): Promise<Grant>;
   /** Resolves to the number of refunded units; 0 when the window was replaced or the granting session has ended. */
   refund(customer: string, refunds: readonly Refund[]): Promise<number>;

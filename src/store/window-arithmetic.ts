@@ -11,7 +11,8 @@
  *
  * `granted` is `need`, as far as units are free, plus at most an eighth of the units that are still free then, for
  * `ahead`: far from the limit this saves calls, near it every request is decided alone. With a long hold it is at most a
- * 64th, because others may need the units meanwhile.
+ * 64th, because others may need the units meanwhile. A reservation of several limits takes the same units from each of
+ * their windows: as many as the one with the fewest free units gives. So a refusal by one uses nothing of the others.
  *
  * `charge` counts units that were admitted while the store was unavailable, so it applies no limit. It counts each unit
  * in the bucket of the last instant at which it may have reached the upstream.
@@ -26,7 +27,15 @@
  *
  * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
-import type { ChargedUnits, Grant, Refund, ReserveRequest } from './store.ts';
+import {
+  type ChargedUnits,
+  type Grant,
+  type LimitCount,
+  mapAll,
+  type Policy,
+  type Refund,
+  type ReserveRequest,
+} from './store.ts';
 
 export const WINDOW_MS = 3_600_000;
 const BUCKET_MS = 10_000;
@@ -76,8 +85,10 @@ export interface WindowHash {
   buckets(): readonly (readonly [bucket: number, units: number])[];
 }
 
+/** A refund to one window. */
+export type WindowRefund = Pick<Refund, 'epoch' | 'bucket' | 'units'>;
 export type WindowRequest = Omit<ReserveRequest, 'customer' | 'refunds'> & {
-  readonly refunds: readonly Omit<Refund, 'session' | 'hour'>[];
+  readonly refunds: readonly (WindowRefund & Pick<Refund, 'policy'>)[];
 };
 export type WindowGrant = Omit<Grant, 'session'>;
 
@@ -87,9 +98,10 @@ type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
  * Checks a reservation's numbers.
  * @throws RangeError when one is not an integer of at least 0, or `holdMs` exceeds {@link MAX_HOLD_MS}.
  */
-export function checkRequest({ need, ahead, limit, holdMs }: Omit<WindowRequest, 'refunds'>): void {
-  if (![need, ahead, limit, holdMs].every((value) => Number.isSafeInteger(value) && value >= 0)) {
-    throw new RangeError('need, ahead, limit and holdMs must be integers of at least 0');
+export function checkRequest({ need, ahead, limits, holdMs }: Omit<WindowRequest, 'refunds'>): void {
+  const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0;
+  if (!isCount(need) || !isCount(ahead) || !isCount(holdMs) || !limits.every(({ amount }) => isCount(amount))) {
+    throw new RangeError('need, ahead, limits and holdMs must be integers of at least 0');
   }
   if (holdMs > MAX_HOLD_MS) throw new RangeError(`holdMs must be at most ${MAX_HOLD_MS}`);
 }
@@ -104,40 +116,52 @@ export function checkCharge(charged: readonly ChargedUnits[]): void {
   }
 }
 
-/** Checks the limit and counts the granted units. `nowMs`: the store's time. `freshEpoch`: of a new window, without `:`. */
+/** Returns how many units a reservation gets when its limits leave `available`. */
+function unitsToGrant({ need, ahead, holdMs }: WindowRequest, available: number): number {
+  const needed = Math.min(need, available);
+  const divisor = holdMs >= LONG_HOLD_MS ? LONG_AHEAD_DIVISOR : AHEAD_DIVISOR;
+  return needed + Math.min(ahead, Math.floor((available - needed) / divisor));
+}
+
+/**
+ * Checks the limits and counts the granted units in the window of each. `nowMs`: the store's time. `freshEpoch`: of new
+ * windows, without `:`.
+ */
 export function reserve(
-  hash: WindowHash,
+  windowOf: (policy: Policy) => WindowHash,
   shape: WindowShape,
   nowMs: number,
   request: WindowRequest,
   freshEpoch: string,
 ): WindowGrant {
-  const { need, ahead, limit, holdMs } = request;
-  const ledger = openLedger(hash, freshEpoch);
-  const refunded = applyRefunds(hash, ledger, request.refunds) > 0;
-  const dropped = dropExpired(hash, ledger, shape, nowMs);
+  const { holdMs, limits } = request;
+  const opened = mapAll(limits, ({ policy, amount }) => {
+    const hash = windowOf(policy);
+    const ledger = openLedger(hash, freshEpoch);
+    const refunded = applyRefunds(hash, ledger, refundsOf(policy, request.refunds)) > 0;
+    const dropped = dropExpired(hash, ledger, shape, nowMs);
+    return { hash, ledger, policy, amount, available: Math.max(0, amount - ledger.used), changed: refunded || dropped };
+  });
 
-  const available = Math.max(0, limit - ledger.used);
-  const needed = Math.min(need, available);
-  const divisor = holdMs >= LONG_HOLD_MS ? LONG_AHEAD_DIVISOR : AHEAD_DIVISOR;
-  const granted = needed + Math.min(ahead, Math.floor((available - needed) / divisor));
+  const granted = unitsToGrant(request, Math.min(...opened.map(({ available }) => available)));
   const bucket = Math.floor((nowMs + holdMs) / shape.bucketMs);
-  if (granted > 0) {
-    hash.add(bucket, granted);
-    count(ledger, bucket, granted);
-    ledger.holdEndMs = Math.max(ledger.holdEndMs, nowMs + holdMs);
-  }
-  if (granted > 0 || refunded || dropped) hash.setHead(ledger);
-  return {
-    granted,
-    free: available - granted,
-    used: ledger.used,
-    waitMs: waitUntilMoreFree(hash, ledger, shape, nowMs, limit),
-    bucket,
-    epoch: ledger.epoch,
-    storeTimeMs: nowMs,
-    holdEndMs: ledger.holdEndMs,
-  };
+  const counts = mapAll(opened, ({ hash, ledger, policy, amount, available, changed }): LimitCount => {
+    if (granted > 0) {
+      hash.add(bucket, granted);
+      count(ledger, bucket, granted);
+      ledger.holdEndMs = Math.max(ledger.holdEndMs, nowMs + holdMs);
+    }
+    if (granted > 0 || changed) hash.setHead(ledger);
+    const { used, epoch, holdEndMs } = ledger;
+    const waitMs = waitUntilMoreFree(hash, ledger, shape, nowMs, amount);
+    return { policy, free: available - granted, used, waitMs, epoch, holdEndMs };
+  });
+  return { granted, counts, bucket, storeTimeMs: nowMs };
+}
+
+/** Returns the refunds to the window of one policy. */
+export function refundsOf<Any extends { readonly policy: Policy }>(policy: Policy, refunds: readonly Any[]): Any[] {
+  return refunds.filter((refund) => refund.policy === policy);
 }
 
 /** Counts units regardless of the limit. `used` in the result includes them. */
@@ -164,7 +188,7 @@ export function charge(
 /**
  * Refunds units and returns their number: at most what each bucket holds, none for another epoch or a dropped bucket.
  */
-export function refund(hash: WindowHash, refunds: WindowRequest['refunds']): number {
+export function refund(hash: WindowHash, refunds: readonly WindowRefund[]): number {
   const stored = hash.head();
   if (!stored) return 0;
   const ledger: Ledger = { ...stored };
@@ -202,7 +226,7 @@ function count(ledger: Ledger, bucket: number, units: number): void {
   ledger.newest = Math.max(ledger.newest, bucket);
 }
 
-function applyRefunds(hash: WindowHash, ledger: Ledger, refunds: WindowRequest['refunds']): number {
+function applyRefunds(hash: WindowHash, ledger: Ledger, refunds: readonly WindowRefund[]): number {
   let returned = 0;
   for (const { epoch, bucket, units } of refunds) {
     const counted = epoch === ledger.epoch && units > 0 ? hash.units(bucket) : undefined;

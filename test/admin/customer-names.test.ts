@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { newNotice } from '../../src/notices/notice.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
+import { hourly } from '../support/hourly.ts';
 import { CONFIG_TEXT, type JsonAnswer, overBothStores, TOKEN } from './support.ts';
 
 overBothStores((start) => {
@@ -14,7 +15,7 @@ overBothStores((start) => {
       customer: 'acme',
       need: 990,
       ahead: 0,
-      limit: 1000,
+      limits: hourly(1000),
       holdMs: 1000,
       refunds: [],
     });

@@ -1,6 +1,7 @@
 /** The usage history in the admin API. Requests come from reservations, the rest from what instances collected. */
 import { expect, it } from 'vitest';
 import { DAY_MS, HOUR_MS, type UsageHistory } from '../../src/store/usage-history.ts';
+import { hourly } from '../support/hourly.ts';
 import { overBothStores, startAdmin, type TestAdmin, TOKEN } from './support.ts';
 
 const NONE = { refusals: [], totals: [], near: [] };
@@ -37,7 +38,14 @@ overBothStores((start) => {
     const { history, hourMs } = await withHistory(admin);
     const refusal = { customer: 'acme', hourMs: hourMs - 2 * HOUR_MS, code: 'quota_exceeded', count: 4 };
     await history.add({ ...NONE, refusals: [refusal] });
-    await admin.store.windows.reserve({ customer: 'acme', need: 3, ahead: 0, limit: 10, holdMs: 1000, refunds: [] });
+    await admin.store.windows.reserve({
+      customer: 'acme',
+      need: 3,
+      ahead: 0,
+      limits: hourly(10),
+      holdMs: 1000,
+      refunds: [],
+    });
     const { body } = await admin.call('GET', '/admin/v1/customers/acme/usage/history');
     expect(body).toMatchObject({ customer: 'acme', step: 'hour' });
     expect(body.points).toHaveLength(24);
@@ -91,7 +99,7 @@ overBothStores((start) => {
   it('lists customers near their limits by their present usage, not by what was seen last, and those that filters want', async () => {
     const admin = await start();
     const { history } = await withHistory(admin);
-    const reservation = { ahead: 0, limit: 1000, holdMs: 1000, refunds: [] };
+    const reservation = { ahead: 0, limits: hourly(1000), holdMs: 1000, refunds: [] };
     await admin.store.windows.reserve({ customer: 'acme', need: 850, ...reservation });
     await admin.store.windows.reserve({ customer: 'globex', need: 990, ...reservation });
     const near = ['acme', 'globex', 'initech', 'deleted'].map((customer) => ({ customer, percent: 99 }));

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { hourly } from '../support/hourly.ts';
 import { NOW, overBothStores } from './support.ts';
 
 overBothStores((start) => {
@@ -11,7 +12,7 @@ overBothStores((start) => {
     ] as const) {
       await admin.records.createCustomer({ id, plan, suspended: false });
     }
-    const need = { ahead: 0, limit: 1000, holdMs: 1000, refunds: [] };
+    const need = { ahead: 0, limits: hourly(1000), holdMs: 1000, refunds: [] };
     await admin.store.windows.reserve({ customer: 'busy', need: 999, ...need });
     for (const limit of [1, 2, 1000]) {
       const items = await admin.list(`/admin/v1/usage?limit=${limit}`);

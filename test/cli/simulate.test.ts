@@ -6,6 +6,7 @@ import { SHORT_LEASE } from '../../src/quota/leases.ts';
 import { MemoryHash } from '../../src/store/memory-hash.ts';
 import { HOURLY, reserve } from '../../src/store/window-arithmetic.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
+import { hourly } from '../support/hourly.ts';
 import { startSystem } from '../support/system.ts';
 import { tollgateHereFor } from './support.ts';
 
@@ -25,9 +26,10 @@ it.each([
 /** How many requests at these seconds the stores refuse: near a limit, each request reserves one unit when it arrives. */
 function refusedOf(seconds: readonly number[], limit: number): number {
   const window = new MemoryHash();
-  const request = { need: 1, ahead: 0, limit, holdMs: SHORT_LEASE.holdMs, refunds: [] };
-  return seconds.filter((second) => reserve(window, HOURLY, START_MS + second * 1000, request, 'epoch').granted === 0)
-    .length;
+  const request = { need: 1, ahead: 0, limits: hourly(limit), holdMs: SHORT_LEASE.holdMs, refunds: [] };
+  return seconds.filter(
+    (second) => reserve(() => window, HOURLY, START_MS + second * 1000, request, 'epoch').granted === 0,
+  ).length;
 }
 
 it('the usage history proves nothing that a replay of the requests contradicts', () => {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { createChallenges, readCredentials } from '../../src/edge/credentials.ts';
 import { browserUse, invalidKey, limitExceeded, methodNotAllowed } from '../../src/edge/refusals.ts';
+import { hourly } from '../support/hourly.ts';
 
 const SETTINGS = { challenges: createChallenges('a') };
 
@@ -12,7 +13,8 @@ it.each([
   [3241, 'in about 55 minutes'],
   [3600, 'in about 60 minutes'],
 ])('a wait of %i s reads "%s", and never shorter than it is', (resetSeconds, words) => {
-  const decision = { outcome: 'quota_exceeded', limit: 1000, burst: undefined, mode: 'store', resetSeconds } as const;
+  const asked = { outcome: 'quota_exceeded', violated: hourly(1000), burst: undefined, mode: 'store' } as const;
+  const decision = { ...asked, resetSeconds };
   const { detail, headers } = limitExceeded(decision, 0);
   expect(detail).toBe(`All 1000 requests of the last hour are used. Try again ${words}.`);
   expect(headers).toContain(String(resetSeconds));

@@ -86,7 +86,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {}, storeRe
     return {
       outcome: 'admitted' as const,
       mode: 'lease' as const,
-      remaining: 1,
+      remaining: () => 1,
       beginDeadlineMs: clock.monotonicMs() + 5000,
       beginDeadlineWallMs: clock.nowMs() + 5000,
       refund: () => {

@@ -7,6 +7,7 @@ import type { Store } from '../../src/store/store.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { startTestGateway } from '../support/gateway.ts';
+import { hourly } from '../support/hourly.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
@@ -113,7 +114,7 @@ it('the permissions that the documentation lists are enough in a cluster', async
   opened.defer(() => store.close());
   await callEverything(store);
   await createKeyWithCustomer(store.records, 'e'.repeat(64), { id: 'k5', customer: 'acme' });
-  const reserve = { customer: 'acme', need: 1, ahead: 0, limit: 10, holdMs: 2000, refunds: [] };
+  const reserve = { customer: 'acme', need: 1, ahead: 0, limits: hourly(10), holdMs: 2000, refunds: [] };
   await cluster.moveSlot('tollgate:window:{acme}', { begun: async () => void (await store.windows.reserve(reserve)) });
   await store.announce('instance');
   await store.records.reindex();

@@ -8,13 +8,14 @@ import { RedisConnection } from '../../src/store/redis/connection/connection.ts'
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { HourlyWindow } from '../../src/store/redis/window/hourly-window.ts';
 import type { StoreObserver } from '../../src/store/store.ts';
+import { hourly } from '../support/hourly.ts';
 import { startRedis } from '../support/redis-server.ts';
 
 const SHAPE = { windowMs: 1000, bucketMs: 100 };
 /** Refused so far apart from one another that what is left of their last second covers all of it. */
 const CUSTOMERS = 10;
 const ROUNDS = 2;
-const TERMS = { limit: 2, usageResetAt: '' };
+const TERMS = { limits: hourly(2), usageResetAt: '' };
 
 async function openQuota(): Promise<LeasedQuota> {
   const redis = await startRedis();
@@ -57,7 +58,7 @@ test('a client that waits exactly as long as its refusal said, alone, is admitte
     while ((await quota.admit(customer, TERMS)).outcome === 'admitted');
     await setTimeout(pauseMs);
     const refused = await quota.admit(customer, TERMS);
-    await setTimeout(refused.resetSeconds() * 1000);
+    await setTimeout(refused.resetSeconds(0) * 1000);
     const next = await quota.admit(customer, TERMS);
     return [refused.outcome, next.outcome];
   }

@@ -6,6 +6,7 @@ import type { Admission } from '../../src/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
+import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats, readScriptCalls, storeTimeMs, windowName } from '../support/redis-system.ts';
 
@@ -48,7 +49,7 @@ function openQuota(store: Store): LeasedQuota {
 
 /** Requests of one customer, evenly over time; when this process falls behind, the rest comes at once. */
 async function drive(quota: LeasedQuota, limit: number, perSecond: number, seconds: number): Promise<Admission[]> {
-  const settings = { limit, usageResetAt: '' };
+  const settings = { limits: hourly(limit), usageResetAt: '' };
   const admissions: (Admission | Promise<Admission>)[] = [];
   const startedMs = performance.now();
   while (admissions.length < perSecond * seconds) {
@@ -105,7 +106,7 @@ test.each([
 ])('a reservation that %s takes Redis less than 100 µs with all 361 buckets in use', async (_, limitOf) => {
   const { redis, store } = await start();
   const used = await fillWindow(redis, 50);
-  const request = { customer: 'acme', need: 1, ahead: 100, limit: limitOf(used), holdMs: 2000, refunds: [] };
+  const request = { customer: 'acme', need: 1, ahead: 100, limits: hourly(limitOf(used)), holdMs: 2000, refunds: [] };
   // Redis learns the script from the first call.
   await store.windows.reserve(request);
   const usecOfRounds: number[] = [];

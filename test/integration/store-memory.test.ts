@@ -3,6 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { windowName } from '../support/redis-system.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
@@ -32,7 +33,7 @@ async function bytesOf(redis: RedisServer, name: string): Promise<number> {
 
 test('a customer that comes now and then takes at most 200 bytes for its window', async () => {
   const { redis, store } = await start();
-  await store.windows.reserve({ customer: 'acme', need: 1, ahead: 0, limit: 1000, holdMs: 2000, refunds: [] });
+  await store.windows.reserve({ customer: 'acme', need: 1, ahead: 0, limits: hourly(1000), holdMs: 2000, refunds: [] });
   expect(await bytesOf(redis, windowName('acme'))).toBeLessThanOrEqual(200);
 });
 

@@ -6,19 +6,20 @@ import { ConcurrencyLimiter } from '../../src/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
 import type { Admission } from '../../src/quota/hourly-quota.ts';
 import type { LeasedQuota } from '../../src/quota/leased-quota.ts';
+import { hourly } from '../support/hourly.ts';
 
 const CUSTOMER = { id: 'acme', plan: 'tried', suspended: false };
 const FAILURE = new Error('the store is away');
 const ADMITTED: Admission = {
   outcome: 'admitted',
   mode: 'lease',
-  remaining: 1,
   beginDeadlineMs: 0,
   beginDeadlineWallMs: 0,
   refund() {},
+  remaining: () => 1,
   resetSeconds: () => 1,
 };
-const REFUSED: Admission = { outcome: 'refused', mode: 'lease', limit: 1, resetSeconds: () => 1 };
+const REFUSED: Admission = { outcome: 'refused', mode: 'lease', violated: hourly(1), resetSeconds: () => 1 };
 
 /** What the hourly quota does with a request. */
 const HOURLY_OUTCOMES: Readonly<Record<string, () => Admission | Promise<Admission>>> = {

@@ -1,14 +1,16 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { highestUsage } from '../../src/quota/highest-usage.ts';
+import { hourly } from '../support/hourly.ts';
 
 const NOW_MS = 1_000_000;
+const COUNT = { policy: 'hourly', waitMs: 0, epoch: 'e', holdEndMs: 0 } as const;
 
 function stateOf(customer: string, used: number, limit: number, { saidAgoMs = 0, leased = 0 } = {}) {
   return {
     customer,
-    settings: { limit, usageResetAt: '' },
-    lastReply: { free: limit - used, used, receivedAt: NOW_MS - saidAgoMs, moreAt: NOW_MS },
+    settings: { limits: hourly(limit), usageResetAt: '' },
+    lastReply: { counts: [{ ...COUNT, free: limit - used, used }] as const, receivedAt: NOW_MS - saidAgoMs },
     leases: { unusedUnits: leased },
   };
 }

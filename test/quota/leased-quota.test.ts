@@ -12,6 +12,7 @@ import {
   VirtualWorld,
   type WorldOptions,
 } from '../../tools/simulator/virtual-world.ts';
+import { hourly } from '../support/hourly.ts';
 
 const TIMEOUT_MS = 100;
 const PLENTY = 1_000_000_000;
@@ -140,7 +141,7 @@ test('a lowered limit holds from the next reservation on', async () => {
   const world = worldWith({ limit: 10 });
   ask(world, 5);
   await world.time.run(3000);
-  world.gateway(0).settings = { limit: 6, usageResetAt: '' };
+  world.gateway(0).settings = { limits: hourly(6), usageResetAt: '' };
   expect(outcomes(await decided(world, ask(world, 5)))).toEqual({ admitted: 1, refused: 4 });
 });
 
@@ -149,7 +150,7 @@ test('a lowered limit ends open leases: not one more is admitted than it allows'
   await openLease(world);
   const gateway = world.gateway(0);
   expect(gateway.quota.leaseState(CUSTOMER).leases).toHaveLength(1);
-  gateway.settings = { limit: 205, usageResetAt: '' };
+  gateway.settings = { limits: hourly(205), usageResetAt: '' };
   expect(outcomes(await decided(world, ask(world, 10)))).toEqual({ admitted: 4, refused: 6 });
   expect(gateway.quota.leaseState(CUSTOMER).leases).toEqual([]);
   await world.time.run(3000);
@@ -161,7 +162,7 @@ test('what is granted by a higher limit after that was lowered goes back whole',
   const early = ask(world, 50);
   // The first call was for one of them, and the second, for all others, is under way.
   await world.time.run(30);
-  world.gateway(0).settings = { limit: 30, usageResetAt: '' };
+  world.gateway(0).settings = { limits: hourly(30), usageResetAt: '' };
   const late = ask(world, 10);
   await world.time.run(3000);
   expect(outcomes([...early, ...late])).toEqual({ admitted: 30, refused: 30 });
@@ -172,7 +173,7 @@ test('a raised limit ends a refusal at once, and no lease', async () => {
   const world = worldWith({ limit: 5 });
   expect(outcomes(await decided(world, ask(world, 6)))).toEqual({ admitted: 5, refused: 1 });
   expect(world.gateway(0).quota.leaseState(CUSTOMER).refusedForMs).toBeGreaterThan(0);
-  world.gateway(0).settings = { limit: 8, usageResetAt: '' };
+  world.gateway(0).settings = { limits: hourly(8), usageResetAt: '' };
   expect(outcomes(await decided(world, ask(world, 6)))).toEqual({ admitted: 3, refused: 3 });
 });
 
@@ -188,7 +189,7 @@ describe('a lease', () => {
     const world = worldWith({ limit: 1000 });
     await openLease(world);
     const [decision] = ask(world);
-    expect(decision?.answer).toMatchObject({ remaining: 1000 - 202 });
+    expect(decision?.answer.outcome === 'admitted' && decision.answer.remaining(0)).toBe(1000 - 202);
   });
 
   test('takes a unit back for its next request while it runs, without a call', async () => {
@@ -259,7 +260,7 @@ describe('a lease', () => {
     await openLease(world);
     const { quota } = world.gateway(0);
     world.store.resetUsage(CUSTOMER);
-    const admission = quota.admit(CUSTOMER, { limit: PLENTY, usageResetAt: 'now' });
+    const admission = quota.admit(CUSTOMER, { limits: hourly(PLENTY), usageResetAt: 'now' });
     expect(admission).toBeInstanceOf(Promise);
     await world.time.run(5000);
     expect(await admission).toMatchObject({ outcome: 'admitted', mode: 'store' });
@@ -272,7 +273,7 @@ test('a grant of before a usage reset is not used after it', async () => {
   ask(world);
   await world.time.run(25);
   world.store.resetUsage(CUSTOMER);
-  world.gateway(0).settings = { limit: PLENTY, usageResetAt: 'now' };
+  world.gateway(0).settings = { limits: hourly(PLENTY), usageResetAt: 'now' };
   ask(world);
   await world.time.run(5000);
   expect(world.begins).toHaveLength(2);
@@ -324,8 +325,8 @@ describe('a refusal', () => {
   });
 
   test.each([
-    { what: 'a raised limit', settings: { limit: 11, usageResetAt: '' }, isReset: false },
-    { what: 'a usage reset', settings: { limit: 10, usageResetAt: 'now' }, isReset: true },
+    { what: 'a raised limit', settings: { limits: hourly(11), usageResetAt: '' }, isReset: false },
+    { what: 'a usage reset', settings: { limits: hourly(10), usageResetAt: 'now' }, isReset: true },
   ])('ends with $what', async ({ settings, isReset }) => {
     const world = await usedUp();
     if (isReset) world.store.resetUsage(CUSTOMER);
@@ -504,8 +505,8 @@ describe('a customer with few requests', () => {
   });
 
   test.each([
-    { what: 'a lower limit', settings: { limit: 900, usageResetAt: '' } },
-    { what: 'a usage reset', settings: { limit: 1000, usageResetAt: 'now' } },
+    { what: 'a lower limit', settings: { limits: hourly(900), usageResetAt: '' } },
+    { what: 'a usage reset', settings: { limits: hourly(1000), usageResetAt: 'now' } },
   ])('has its long lease ended by $what at the next request', async ({ settings }) => {
     const world = worldWith({ limit: 1000 });
     await openLongLease(world);
@@ -662,7 +663,7 @@ test("a late read of one customer's usage sends no other customer to its local s
   await late;
   // Asked again, it fails at once instead of waiting for another timeout.
   await expect(quota.usage('slow', 1000)).rejects.toThrow('the store is away');
-  expect(await quota.admit('acme', { limit: 1000, usageResetAt: '' })).toMatchObject({ outcome: 'admitted' });
+  expect(await quota.admit('acme', { limits: hourly(1000), usageResetAt: '' })).toMatchObject({ outcome: 'admitted' });
   expect(await quota.usage('acme', 1000)).toMatchObject({ used: 1 });
 });
 
@@ -681,10 +682,42 @@ async function usageOf(world: VirtualWorld): Promise<Usage> {
 test('a request that waits while the limit is lowered names the limit that refuses it', async () => {
   const world = worldWith({ limit: 1000 });
   const { quota, settings } = world.gateway(0);
-  const lowered = { ...settings, limit: 1 };
+  const lowered = { ...settings, limits: hourly(1) };
   const waiting = [quota.admit(CUSTOMER, settings), quota.admit(CUSTOMER, settings), quota.admit(CUSTOMER, lowered)];
   await world.time.run(20);
   const refused = (await Promise.all(waiting)).filter(({ outcome }) => outcome === 'refused');
   expect(refused.length).toBeGreaterThanOrEqual(2);
-  for (const admission of refused) expect(admission).toMatchObject({ limit: 1 });
+  for (const admission of refused) expect(admission).toMatchObject({ violated: hourly(1) });
+});
+
+describe('a request of several units', () => {
+  test('takes all of them from every limit, and gives all of them back', async () => {
+    const world = worldWith({ limit: 10 });
+    const { quota, settings } = world.gateway(0);
+    const asked = [
+      quota.admit(CUSTOMER, settings, 4),
+      quota.admit(CUSTOMER, settings, 4),
+      quota.admit(CUSTOMER, settings, 4),
+    ];
+    await world.time.run(20);
+    const answers = await Promise.all(asked);
+    expect(answers.map(({ outcome }) => outcome)).toEqual(['admitted', 'admitted', 'refused']);
+    for (const answer of answers) if (answer.outcome === 'admitted') answer.refund();
+    await world.time.run(2000);
+    expect(await usageOf(world)).toMatchObject({ used: 0 });
+  });
+
+  test('waits for a lease that has them, and leaves the units of others alone', async () => {
+    const world = worldWith({ limit: 100 });
+    const { quota, settings } = world.gateway(0);
+    const first = quota.admit(CUSTOMER, settings, 3);
+    await world.time.run(20);
+    expect(await first).toMatchObject({ outcome: 'admitted', mode: 'store' });
+    const second = quota.admit(CUSTOMER, settings, 7);
+    await world.time.run(20);
+    expect(await second).toMatchObject({ outcome: 'admitted', mode: 'store' });
+    expect(quota.admitted(CUSTOMER)).toBe(10);
+    await world.time.run(3000);
+    expect(await usageOf(world)).toMatchObject({ used: 10 });
+  });
 });

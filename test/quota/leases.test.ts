@@ -4,15 +4,11 @@ import { Lease, LONG_LEASE, SHORT_LEASE } from '../../src/quota/leases.ts';
 const ASKED = { monotonicMs: 5000, wallMs: 1_000_000 };
 const grant = {
   granted: 3,
-  free: 0,
-  used: 3,
-  waitMs: 1000,
+  counts: [{ policy: 'hourly', free: 0, used: 3, waitMs: 1000, epoch: 'e', holdEndMs: 72_000 }],
   bucket: 7,
-  epoch: 'e',
   session: 1,
   storeTimeMs: 70_000,
-  holdEndMs: 72_000,
-};
+} as const;
 const lease = new Lease(grant, ASKED, SHORT_LEASE);
 const longLease = new Lease(grant, ASKED, LONG_LEASE);
 

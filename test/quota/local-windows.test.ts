@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import type { LastReply } from '../../src/quota/customer-state.ts';
 import type { Admission } from '../../src/quota/hourly-quota.ts';
+import type { LastReply } from '../../src/quota/leases.ts';
 import { LocalWindows } from '../../src/quota/local-windows.ts';
 import { type ChargedUnits, NotChargedError, StoreUnavailableError } from '../../src/store/store.ts';
 import { Machine } from '../../tools/simulator/machine.ts';
 import { VirtualTime } from '../../tools/simulator/virtual-time.ts';
+import { hourly } from '../support/hourly.ts';
 
 const WINDOW_MS = 3_600_000;
 /** A unit is counted until its bucket has ended, a window later. */
@@ -24,7 +25,11 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
   });
   const world = {
     time,
-    state: { customer: 'acme', settings: { limit, usageResetAt: '' }, lastReply: undefined as LastReply | undefined },
+    state: {
+      customer: 'acme',
+      settings: { limits: hourly(limit), usageResetAt: '' },
+      lastReply: undefined as LastReply | undefined,
+    },
     storeIsUp: false,
     instances,
     outcome: 'counted' as Outcome,
@@ -47,7 +52,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
     scheduler: machine,
   });
   function admit(): Admission {
-    return local.admit(world.state);
+    return local.admit(world.state, 1);
   }
   /** How many are admitted until one is refused. */
   function useUp(): number {
@@ -57,7 +62,8 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
   }
   function heard(used: number): void {
     const receivedAt = machine.monotonicMs();
-    world.state.lastReply = { free: 0, used, receivedAt, moreAt: receivedAt };
+    const hour = { policy: 'hourly', free: 0, used, waitMs: 0, epoch: 'e', holdEndMs: 0 } as const;
+    world.state.lastReply = { counts: [hour], receivedAt };
   }
   async function storeIsBack(): Promise<void> {
     world.storeIsUp = true;
@@ -92,7 +98,7 @@ describe('the share of one gateway', () => {
   test('follows a changed limit and a changed number of gateways', () => {
     const { useUp, world } = setUp();
     expect(useUp()).toBe(4);
-    world.state.settings = { limit: 18, usageResetAt: '' };
+    world.state.settings = { limits: hourly(18), usageResetAt: '' };
     expect(useUp()).toBe(2);
     world.instances = 1;
     expect(useUp()).toBe(12);
@@ -119,13 +125,13 @@ describe('the share of one gateway', () => {
 
   test('says a wait of 30 s at most: it is a guess, and the store may have free units before', async () => {
     const { admit, useUp, time } = setUp();
-    expect(admit().resetSeconds()).toBe(30);
+    expect(admit().resetSeconds(0)).toBe(30);
     useUp();
     const refusal = admit();
     expect(refusal).toMatchObject({ outcome: 'refused', mode: 'local' });
-    expect(refusal.resetSeconds()).toBe(30);
+    expect(refusal.resetSeconds(0)).toBe(30);
     await time.run(WINDOW_MS - 10_000);
-    expect(refusal.resetSeconds()).toBeLessThan(30);
+    expect(refusal.resetSeconds(0)).toBeLessThan(30);
   });
 
   test('is waited for as long as the last refusal says, by a clock that is fast or slow', async () => {
@@ -135,8 +141,8 @@ describe('the share of one gateway', () => {
       await time.run(WINDOW_MS - 10_000);
       const refusal = admit();
       expect(refusal.outcome).toBe('refused');
-      expect(refusal.resetSeconds()).toBeLessThan(30);
-      await time.run(refusal.resetSeconds() * 1000);
+      expect(refusal.resetSeconds(0)).toBeLessThan(30);
+      await time.run(refusal.resetSeconds(0) * 1000);
       expect(admit().outcome).toBe('admitted');
     }
   });

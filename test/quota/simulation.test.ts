@@ -10,6 +10,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
 import { unharmed } from '../../tools/simulator/simulated-store.ts';
 import { type Begin, CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../tools/simulator/virtual-world.ts';
+import { hourly } from '../support/hourly.ts';
 import { mostInAnyWindow } from './support/most-in-any-window.ts';
 import {
   crash,
@@ -114,7 +115,7 @@ describe.each([SHORT, LONG])('with $leases leases', ({ schedules, holdMs, runs, 
         for (const index of world.gateways.keys()) {
           for (const { atMs, limit, knownWithinMs } of limits) {
             world.time.at(atMs + world.dice.between(0, knownWithinMs), () => {
-              world.gateway(index).settings = { limit, usageResetAt: '' };
+              world.gateway(index).settings = { limits: hourly(limit), usageResetAt: '' };
             });
           }
         }
@@ -144,7 +145,7 @@ describe.each([SHORT, LONG])('with $leases leases', ({ schedules, holdMs, runs, 
             world.store.resetUsage(CUSTOMER);
             for (const index of world.gateways.keys()) {
               world.time.in(world.dice.between(0, knownWithinMs), () => {
-                world.gateway(index).settings = { limit: schedule.limit, usageResetAt: String(atMs) };
+                world.gateway(index).settings = { limits: hourly(schedule.limit), usageResetAt: String(atMs) };
               });
             }
           });

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { BurstLimiter } from '../../src/quota/burst.ts';
 import { ConcurrencyLimiter } from '../../src/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/quota/customer-quota.ts';
+import type { QuotaSettings } from '../../src/quota/hourly-quota.ts';
 import type { LeasedQuota } from '../../src/quota/leased-quota.ts';
 import { type CustomerFields, customerFields, customerRecordFrom } from '../../src/store/record-fields.ts';
 
@@ -61,9 +62,9 @@ describe('at each moment, between changes of records, reloads and jumps of the c
       let [record, override, starter] = [first, null as number | null, firstStarter];
       const clock = { nowMs: () => nowMs, monotonicMs: () => 0 };
       const asked: number[] = [];
-      const admit = (_: string, settings: { limit: number }) => {
-        asked.push(settings.limit);
-        return { outcome: 'refused', mode: 'lease', limit: settings.limit, resetSeconds: () => 1 };
+      const admit = (_: string, { limits }: QuotaSettings) => {
+        asked.push(limits[0].amount);
+        return { outcome: 'refused', mode: 'lease', violated: limits, resetSeconds: () => 1 };
       };
       const policy = () => ({
         plans: new Map<string, { requestsPerHour: number | 'custom' }>([

@@ -16,6 +16,7 @@ import { type LinkedStore, unharmed } from '../../tools/simulator/simulated-stor
 import { VirtualTime } from '../../tools/simulator/virtual-time.ts';
 import { CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../tools/simulator/virtual-world.ts';
 import { scriptedHistory, scriptedWindows } from '../store/window-scripts-with-clock.ts';
+import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { ByHour, GatewayLedger, HistoryModel, watchLeases } from './support/history-ledger.ts';
 import {
@@ -92,7 +93,7 @@ const inRedis: OpenStore = async (time, startMs) => {
     if (reserved === undefined || reserved instanceof Error) throw reserved;
     return reserved;
   };
-  const nothing = { need: 0, ahead: 0, limit: 0, holdMs: 0 };
+  const nothing = { need: 0, ahead: 0, limits: hourly(0), holdMs: 0 };
   return {
     ...clock,
     reserve: ({ customer: _, ...request }) => call(request),
@@ -234,7 +235,7 @@ function planOperations(
       time.standStillFor(store.reset());
       for (const index of world.gateways.keys()) {
         time.in(dice.between(0, knownWithinMs), () => {
-          world.gateway(index).settings = { limit, usageResetAt: String(atMs) };
+          world.gateway(index).settings = { limits: hourly(limit), usageResetAt: String(atMs) };
         });
       }
     });

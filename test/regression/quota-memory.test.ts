@@ -17,6 +17,7 @@ import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
 import { type Fate, unharmed } from '../../tools/simulator/simulated-store.ts';
 import { CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../tools/simulator/virtual-world.ts';
+import { hourly } from '../support/hourly.ts';
 import { startRedis } from '../support/redis-server.ts';
 
 function worldWith(gateways: number, limit: number, fate: () => Fate): VirtualWorld {
@@ -57,14 +58,14 @@ describe('a client that waits as long as one gateway said is admitted', () => {
   }
 
   async function untilMore(world: VirtualWorld): Promise<number> {
-    const { waitMs } = world.store.reserve({
+    const [{ waitMs }] = world.store.reserve({
       customer: CUSTOMER,
       need: 0,
       ahead: 0,
-      limit: 1,
+      limits: hourly(1),
       holdMs: 0,
       refunds: [],
-    });
+    }).counts;
     return waitMs;
   }
 
@@ -126,8 +127,8 @@ describe('with a real Redis', () => {
   test('a unit that comes back after a usage reset is not handed out again', async () => {
     await using opened = new AsyncDisposableStack();
     const quota = await openQuota(opened);
-    const before = (await quota.admit('acme', { limit: 10, usageResetAt: '' })) as Admitted;
-    const afterReset = { limit: 10, usageResetAt: '2030-01-01T00:00:00Z' };
+    const before = (await quota.admit('acme', { limits: hourly(10), usageResetAt: '' })) as Admitted;
+    const afterReset = { limits: hourly(10), usageResetAt: '2030-01-01T00:00:00Z' };
     await quota.admit('acme', afterReset);
     before.refund();
     expect(quota.leaseState('acme').leases).toEqual([]);
@@ -154,7 +155,7 @@ test('a new customer costs no more than before when more are active than fit', (
   let customers = 0;
   const microsecondsPerCustomer = (count: number): number => {
     const before = process.cpuUsage();
-    for (let i = 0; i < count; i++) quota.admit(`customer-${customers++}`, { limit: 10, usageResetAt: '' });
+    for (let i = 0; i < count; i++) quota.admit(`customer-${customers++}`, { limits: hourly(10), usageResetAt: '' });
     const { user, system } = process.cpuUsage(before);
     return (user + system) / count;
   };

@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, type UsageHistory } from '../../src/store/usage-history.ts';
 import { startAdmin, TOKEN } from '../admin/support.ts';
+import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 const HOURS_DAYS = 35;
@@ -81,7 +82,14 @@ test('a chart of 1,000 days, also of days to come, reads only the days that are 
 test('a damaged record does not hide the other customers near their limits', async () => {
   const { prefix, admin, history } = await start();
   for (const customer of CUSTOMERS) {
-    await admin.store.windows.reserve({ customer, need: 900, ahead: 0, limit: 1000, holdMs: 1000, refunds: [] });
+    await admin.store.windows.reserve({
+      customer,
+      need: 900,
+      ahead: 0,
+      limits: hourly(1000),
+      holdMs: 1000,
+      refunds: [],
+    });
   }
   await history.add({ ...NONE, near: CUSTOMERS.map((customer) => ({ customer, percent: 90 })) });
   await redis.command('SET', `${prefix}:customer:{globex}`, 'garbage');

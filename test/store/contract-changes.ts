@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import type { CustomerChange, KeyChange, KeyRecord } from '../../src/store/record-fields.ts';
 import type { ReserveRequest } from '../../src/store/store.ts';
+import { hourly } from '../support/hourly.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
@@ -30,7 +31,7 @@ const KEY = {
 const REPLACEMENT = { replacedBy: 'k2', expiresAt: GRACE_END };
 
 function need(units: number, customer = 'acme'): ReserveRequest {
-  return { customer, need: units, ahead: 0, limit: 10, holdMs: 2000, refunds: [] };
+  return { customer, need: units, ahead: 0, limits: hourly(10), holdMs: 2000, refunds: [] };
 }
 
 export function changesContract(name: string, open: () => Promise<OpenedStore>): void {
@@ -207,13 +208,13 @@ export function changesContract(name: string, open: () => Promise<OpenedStore>):
       expect(await records.findKey(SHA256)).toBeUndefined();
       expect(await records.findKeyById('k1')).toBeUndefined();
       expect((await records.listCustomerKeys('acme', undefined, 1000)).items).toEqual([]);
-      expect(await windows.reserve(need(0))).toMatchObject({ used: 0 });
+      expect(await windows.reserve(need(0))).toMatchObject({ counts: [{ used: 0 }] });
 
       expect(await records.findCustomerRecord('globex')).toEqual({ ...CUSTOMER, id: 'globex' });
       expect((await records.listCustomerKeys('globex', undefined, 1000)).items).toEqual([
         { ...KEY, id: 'k2', customer: 'globex' },
       ]);
-      expect(await windows.reserve(need(0, 'globex'))).toMatchObject({ used: 10 });
+      expect(await windows.reserve(need(0, 'globex'))).toMatchObject({ counts: [{ used: 10 }] });
       expect(await keyUses.lastUses(['k1', 'k2'])).toEqual([undefined, 2]);
     });
 

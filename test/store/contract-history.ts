@@ -1,6 +1,7 @@
 /** What every store promises of the usage history. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, NEAR_CUSTOMERS, type UsageRetention } from '../../src/store/usage-history.ts';
+import { hourly } from '../support/hourly.ts';
 import type { OpenedStore } from './opened-store.ts';
 
 export const RETENTION: UsageRetention = { hoursDays: 35, days: 400 };
@@ -22,13 +23,15 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       if (history === undefined) throw new Error('the store was opened without a history');
       const acme = { id: 'acme', plan: 'starter', suspended: false };
       await store.records.createCustomer(acme);
-      const request = { customer: 'acme', ahead: 0, limit: 100, holdMs: 2000, refunds: [] };
-      const { epoch, bucket, session, storeTimeMs } = await store.windows.reserve({ ...request, need: 8 });
+      const request = { customer: 'acme', ahead: 0, limits: hourly(100), holdMs: 2000, refunds: [] };
+      const { counts, bucket, session, storeTimeMs } = await store.windows.reserve({ ...request, need: 8 });
       await store.records.deleteCustomer('acme');
       await store.records.createCustomer(acme);
       await store.windows.reserve({ ...request, need: 20 });
       const hour = Math.floor(storeTimeMs / HOUR_MS);
-      await store.windows.refund('acme', [{ epoch, bucket, session, units: 3, hour }]);
+      await store.windows.refund('acme', [
+        { policy: 'hourly', epoch: counts[0].epoch, bucket, session, units: 3, hour },
+      ]);
       const range = { fromMs: hour * HOUR_MS, toMs: storeTimeMs + HOUR_MS };
       const [hours = []] = await history.hours(['acme'], range);
       expect(hours.reduce((sum, { requests }) => sum + requests, 0)).toBe(20);

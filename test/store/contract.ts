@@ -9,6 +9,7 @@ import type {
   StoreObserver,
   StoreOp,
 } from '../../src/store/store.ts';
+import { hourly } from '../support/hourly.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { changesContract } from './contract-changes.ts';
 import { historyContract } from './contract-history.ts';
@@ -46,18 +47,22 @@ export class RecordingObserver implements StoreObserver {
   }
 }
 
-export function request(overrides: Partial<ReserveRequest> = {}): ReserveRequest {
-  return { customer: 'acme', need: 1, ahead: 0, limit: 10, holdMs: HOLD_MS, refunds: [], ...overrides };
+/** `limit`: of the hour. */
+export function request({
+  limit = 10,
+  ...overrides
+}: Partial<ReserveRequest> & { readonly limit?: number } = {}): ReserveRequest {
+  return { customer: 'acme', need: 1, ahead: 0, limits: hourly(limit), holdMs: HOLD_MS, refunds: [], ...overrides };
 }
 
-export function refundOf({ epoch, bucket, session, storeTimeMs }: Grant, units: number): Refund {
-  return { epoch, bucket, session, units, hour: Math.floor(storeTimeMs / 3_600_000) };
+export function refundOf({ counts: [{ policy, epoch }], bucket, session, storeTimeMs }: Grant, units: number): Refund {
+  return { policy, epoch, bucket, session, units, hour: Math.floor(storeTimeMs / 3_600_000) };
 }
 
 /** What is counted; undefined while it cannot be read. */
 export function used({ windows }: Store): Promise<number | undefined> {
   return windows.reserve(request({ need: 0 })).then(
-    (grant) => grant.used,
+    (grant) => grant.counts[0].used,
     () => undefined,
   );
 }
@@ -86,43 +91,55 @@ export function storeContract(name: string, openStore: OpenStore): void {
         Array.from({ length: 50 }, () => windows.reserve(request({ need: 3, limit: 100 }))),
       );
       expect(grants.reduce((sum, { granted }) => sum + granted, 0)).toBe(100);
-      expect(Math.min(...grants.map(({ free }) => free))).toBe(0);
+      expect(Math.min(...grants.map(({ counts }) => counts[0].free))).toBe(0);
     });
 
     test('grant what is left when more is needed, and then nothing', async () => {
       const { windows } = await open();
-      expect(await windows.reserve(request({ need: 7 }))).toMatchObject({ granted: 7, free: 3, used: 7 });
-      expect(await windows.reserve(request({ need: 7 }))).toMatchObject({ granted: 3, free: 0, used: 10 });
-      expect(await windows.reserve(request({ need: 7 }))).toMatchObject({ granted: 0, free: 0, used: 10 });
+      expect(await windows.reserve(request({ need: 7 }))).toMatchObject({ granted: 7, counts: [{ free: 3, used: 7 }] });
+      expect(await windows.reserve(request({ need: 7 }))).toMatchObject({
+        granted: 3,
+        counts: [{ free: 0, used: 10 }],
+      });
+      expect(await windows.reserve(request({ need: 7 }))).toMatchObject({
+        granted: 0,
+        counts: [{ free: 0, used: 10 }],
+      });
     });
 
     test('count nothing for a refusal', async () => {
       const { windows } = await open();
       await windows.reserve(request({ need: 10 }));
       for (let refusal = 0; refusal < 5; refusal += 1) await windows.reserve(request({ need: 10 }));
-      expect(await windows.reserve(request({ need: 0, limit: 11 }))).toMatchObject({ used: 10, free: 1 });
+      expect(await windows.reserve(request({ need: 0, limit: 11 }))).toMatchObject({ counts: [{ used: 10, free: 1 }] });
     });
 
     test('read without taking anything when nothing is needed, and begin no window by it', async () => {
       const { windows } = await open();
       const before = await windows.reserve(request({ need: 0 }));
-      expect(before).toMatchObject({ granted: 0, free: 10, used: 0, waitMs: -1, holdEndMs: 0 });
+      expect(before).toMatchObject({ granted: 0, counts: [{ free: 10, used: 0, waitMs: -1, holdEndMs: 0 }] });
       const again = await windows.reserve(request({ need: 0 }));
-      expect(again.epoch).not.toBe(before.epoch);
+      expect(again.counts[0].epoch).not.toBe(before.counts[0].epoch);
     });
 
     test('grant ahead no more than an eighth of what is free after the need', async () => {
       const { windows } = await open();
       expect(await windows.reserve(request({ need: 4, ahead: 1000, limit: 100 }))).toMatchObject({
         granted: 16,
-        free: 84,
+        counts: [{ free: 84 }],
       });
-      expect(await windows.reserve(request({ need: 4, ahead: 5, limit: 100 }))).toMatchObject({ granted: 9, free: 75 });
+      expect(await windows.reserve(request({ need: 4, ahead: 5, limit: 100 }))).toMatchObject({
+        granted: 9,
+        counts: [{ free: 75 }],
+      });
     });
 
     test('grant nothing ahead when fewer than eight are free', async () => {
       const { windows } = await open();
-      expect(await windows.reserve(request({ need: 3, ahead: 1000 }))).toMatchObject({ granted: 3, free: 7 });
+      expect(await windows.reserve(request({ need: 3, ahead: 1000 }))).toMatchObject({
+        granted: 3,
+        counts: [{ free: 7 }],
+      });
     });
 
     test('keep customers apart', async () => {
@@ -134,30 +151,39 @@ export function storeContract(name: string, openStore: OpenStore): void {
     test('follow a limit that changes', async () => {
       const { windows } = await open();
       await windows.reserve(request({ need: 10 }));
-      expect(await windows.reserve(request({ need: 1, limit: 5 }))).toMatchObject({ granted: 0, free: 0, used: 10 });
-      expect(await windows.reserve(request({ need: 1, limit: 12 }))).toMatchObject({ granted: 1, free: 1, used: 11 });
+      expect(await windows.reserve(request({ need: 1, limit: 5 }))).toMatchObject({
+        granted: 0,
+        counts: [{ free: 0, used: 10 }],
+      });
+      expect(await windows.reserve(request({ need: 1, limit: 12 }))).toMatchObject({
+        granted: 1,
+        counts: [{ free: 1, used: 11 }],
+      });
     });
 
     test('say when the bucket of a grant drops: an hour after its end, which is the end of the hold or later', async () => {
       const { windows } = await open();
       const grant = await windows.reserve(request({ need: 10 }));
-      const { storeTimeMs, holdEndMs, bucket } = grant;
+      const { storeTimeMs, bucket } = grant;
+      const { holdEndMs } = grant.counts[0];
       expect(holdEndMs).toBe(storeTimeMs + HOLD_MS);
       expect(bucket).toBe(Math.floor(holdEndMs / 10_000));
-      expect(grant.waitMs).toBe((bucket + 1) * 10_000 + 3_600_000 - storeTimeMs);
+      expect(grant.counts[0].waitMs).toBe((bucket + 1) * 10_000 + 3_600_000 - storeTimeMs);
     });
 
     test('tell the end of the last hold to whoever asks', async () => {
       const { windows } = await open();
       const grant = await windows.reserve(request({ holdMs: 10_000 }));
-      expect(await windows.reserve(request({ holdMs: 0 }))).toMatchObject({ holdEndMs: grant.holdEndMs });
+      expect(await windows.reserve(request({ holdMs: 0 }))).toMatchObject({
+        counts: [{ holdEndMs: grant.counts[0].holdEndMs }],
+      });
     });
 
     test('take units back into the bucket that they were counted in', async () => {
       const { windows } = await open();
       const grant = await windows.reserve(request({ need: 10 }));
       expect(await windows.refund('acme', [refundOf(grant, 4)])).toBe(4);
-      expect(await windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 4, used: 10 });
+      expect(await windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 4, counts: [{ used: 10 }] });
     });
 
     test('refund no more than the bucket holds', async () => {
@@ -165,7 +191,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
       const grant = await windows.reserve(request({ need: 6 }));
       expect(await windows.refund('acme', [refundOf(grant, 100)])).toBe(6);
       expect(await windows.refund('acme', [refundOf(grant, 100)])).toBe(0);
-      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ used: 0, free: 10 });
+      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ counts: [{ used: 0, free: 10 }] });
     });
 
     test.each<[string, (grant: Grant) => Refund]>([
@@ -177,7 +203,10 @@ export function storeContract(name: string, openStore: OpenStore): void {
       const { windows } = await open();
       const grant = await windows.reserve(request({ need: 10 }));
       expect(await windows.refund('acme', [from(grant)])).toBe(0);
-      expect(await windows.reserve(request({ refunds: [from(grant)] }))).toMatchObject({ granted: 0, used: 10 });
+      expect(await windows.reserve(request({ refunds: [from(grant)] }))).toMatchObject({
+        granted: 0,
+        counts: [{ used: 10 }],
+      });
     });
 
     test('refund nothing when the customer has no window', async () => {
@@ -190,7 +219,10 @@ export function storeContract(name: string, openStore: OpenStore): void {
       const { windows } = await open();
       const grant = await windows.reserve(request({ need: 10 }));
       const refunds = [refundOf(grant, 2), refundOf(grant, 3)];
-      expect(await windows.reserve(request({ need: 9, refunds }))).toMatchObject({ granted: 5, free: 0, used: 10 });
+      expect(await windows.reserve(request({ need: 9, refunds }))).toMatchObject({
+        granted: 5,
+        counts: [{ free: 0, used: 10 }],
+      });
     });
 
     test('count what was admitted elsewhere whatever the limit, each unit in the bucket of its own time', async () => {
@@ -202,8 +234,9 @@ export function storeContract(name: string, openStore: OpenStore): void {
         { ageMs: -2000, units: 2 },
       ];
       expect(await windows.charge('acme', admitted)).toEqual({ used: 19 });
-      const { waitMs, ...after } = await windows.reserve(request({ limit: 16 }));
-      expect(after).toMatchObject({ granted: 0, free: 0, used: 19 });
+      const after = await windows.reserve(request({ limit: 16 }));
+      const { waitMs } = after.counts[0];
+      expect(after).toMatchObject({ granted: 0, counts: [{ free: 0, used: 19 }] });
       expect(waitMs).toBeGreaterThan(1_799_000);
       expect(waitMs).toBeLessThanOrEqual(1_810_000);
     });
@@ -215,22 +248,22 @@ export function storeContract(name: string, openStore: OpenStore): void {
         { ageMs: 0, units: 0 },
       ];
       expect(await windows.charge('acme', nothing)).toEqual({ used: 0 });
-      const { epoch } = await windows.reserve(request({ need: 0 }));
-      expect((await windows.reserve(request({ need: 0 }))).epoch).not.toBe(epoch);
+      const [{ epoch }] = (await windows.reserve(request({ need: 0 }))).counts;
+      expect((await windows.reserve(request({ need: 0 }))).counts[0].epoch).not.toBe(epoch);
     });
 
     test('count nothing later than a grant could be counted', async () => {
       const { windows } = await open();
       await windows.charge('acme', [{ ageMs: -500_000, units: 1 }]);
-      const { waitMs } = await windows.reserve(request({ need: 0, limit: 1 }));
+      const [{ waitMs }] = (await windows.reserve(request({ need: 0, limit: 1 }))).counts;
       expect(waitMs).toBeLessThanOrEqual(3_620_000);
     });
 
     test('leave the end of the last hold and the epoch as they are when units are reported', async () => {
       const { windows } = await open();
-      const { epoch, holdEndMs } = await windows.reserve(request());
+      const [{ epoch, holdEndMs }] = (await windows.reserve(request())).counts;
       await windows.charge('acme', [{ ageMs: -10_000, units: 1 }]);
-      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ epoch, holdEndMs, used: 2 });
+      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ counts: [{ epoch, holdEndMs, used: 2 }] });
     });
 
     test.each<ChargedUnits>([
@@ -373,7 +406,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
       // What was granted before belongs to a window that is gone.
       expect(await windows.refund('acme', [refundOf(grant, 10)])).toBe(0);
       const after = await windows.reserve(request({ need: 10 }));
-      expect(after).toMatchObject({ granted: 10, used: 10, free: 0 });
+      expect(after).toMatchObject({ granted: 10, counts: [{ used: 10, free: 0 }] });
       // Nothing of the old window is left in the bucket that the new one counts in.
       expect(await windows.refund('acme', [refundOf(after, 100)])).toBe(10);
     });
@@ -383,7 +416,10 @@ export function storeContract(name: string, openStore: OpenStore): void {
       await records.createCustomer(customer);
       await windows.reserve(request({ customer: 'globex', need: 10 }));
       await records.resetUsage('acme', resetAt);
-      expect(await windows.reserve(request({ customer: 'globex' }))).toMatchObject({ granted: 0, used: 10 });
+      expect(await windows.reserve(request({ customer: 'globex' }))).toMatchObject({
+        granted: 0,
+        counts: [{ used: 10 }],
+      });
     });
 
     test('makes no customer of one that is not there', async () => {

@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ChargedUnits } from '../../src/store/store.ts';
+import type { ChargedUnits, Limit, NonEmpty, Policy } from '../../src/store/store.ts';
 import {
   charge,
   refund,
@@ -14,6 +14,7 @@ import {
   type WindowGrant,
   type WindowShape,
 } from '../../src/store/window-arithmetic.ts';
+import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { InspectableHash } from './inspectable-hash.ts';
 import { type ScriptedWindows, scriptedWindows } from './window-scripts-with-clock.ts';
@@ -105,7 +106,15 @@ function steps(
 function resolve(past: readonly PastRefund[], grants: readonly WindowGrant[]) {
   return past.flatMap(({ stepsAgo, units, wrongEpoch }) => {
     const grant = grants.at(-1 - stepsAgo);
-    return grant ? [{ epoch: wrongEpoch ? 'another' : grant.epoch, bucket: grant.bucket, units, hour: 0 }] : [];
+    if (grant === undefined) return [];
+    const { counts, bucket } = grant;
+    return counts.map(({ policy, epoch }) => ({
+      policy,
+      epoch: wrongEpoch ? 'another' : epoch,
+      bucket,
+      units,
+      hour: 0,
+    }));
   });
 }
 
@@ -122,11 +131,11 @@ async function replay(windows: ScriptedWindows, shape: WindowShape, history: rea
       for (const name of [key, `${key}-again`]) await windows.reset(name);
     } else if (step.kind === 'refund') {
       const refunds = resolve(step.refunds, grants);
-      const nothing = { need: 0, ahead: 0, limit: 0, holdMs: 0 };
+      const nothing = { need: 0, ahead: 0, limits: hourly(0), holdMs: 0 };
       const [reserved] = await windows.reserve([key], nowMs, [{ ...nothing, refunds }], `epoch-${index}`);
       await windows.reserve([`${key}-again`], nowMs, [{ ...nothing, refunds }], `epoch-${index}`);
       const refunded = refund(hash, refunds);
-      const grant = reserve(hash, shape, nowMs, { ...nothing, refunds: [] }, `epoch-${index}`);
+      const grant = reserve(() => hash, shape, nowMs, { ...nothing, refunds: [] }, `epoch-${index}`);
       expect(reserved).toEqual({ ...grant, refunded });
     } else if (step.kind === 'report') {
       nowMs += step.advanceMs;
@@ -136,8 +145,8 @@ async function replay(windows: ScriptedWindows, shape: WindowShape, history: rea
       }
     } else {
       nowMs += step.advanceMs;
-      const request = { ...step, refunds: resolve(step.refunds, grants) };
-      const grant = reserve(hash, shape, nowMs, request, `epoch-${index}`);
+      const request = { ...step, limits: hourly(step.limit), refunds: resolve(step.refunds, grants) };
+      const grant = reserve(() => hash, shape, nowMs, request, `epoch-${index}`);
       const [reserved] = await windows.reserve([key], nowMs, [request], `epoch-${index}`);
       expect(reserved).toMatchObject(grant);
       // The same history once more, in calls with a damaged window and one whose reservation is another.
@@ -148,6 +157,43 @@ async function replay(windows: ScriptedWindows, shape: WindowShape, history: rea
       if (grant.granted > 0) grants.push(grant);
     }
     for (const name of [key, `${key}-again`]) expect(await windows.fields(name)).toEqual(hash.fields());
+  }
+}
+
+/** `alone`: the reservation has the first limit only, so that the two windows differ. */
+type TwoLimitsStep = readonly [
+  { readonly advanceMs: number; readonly need: number; readonly ahead: number },
+  second: number,
+  readonly PastRefund[],
+  alone: boolean,
+];
+
+async function replayTwoLimits(windows: ScriptedWindows, shape: WindowShape, history: readonly TwoLimitsStep[]) {
+  keyNumber += 1;
+  // Any policy may have a window.
+  const second = 'second' as Policy;
+  const hashes = new Map<Policy, InspectableHash>([
+    ['hourly', new InspectableHash()],
+    [second, new InspectableHash()],
+  ]);
+  const names = [...hashes.keys()].map((policy) => `two-${keyNumber}-${policy}`);
+  const hashOf = (policy: Policy) => hashes.get(policy) ?? new InspectableHash();
+  const grants: WindowGrant[] = [];
+  let nowMs = START_MS;
+  for (const [index, [{ advanceMs, need, ahead }, amount, past, alone]] of history.entries()) {
+    nowMs += advanceMs;
+    const limits: NonEmpty<Limit> = alone ? hourly(20) : [...hourly(20), { policy: second, amount }];
+    const refunds = resolve(past, grants).filter(({ policy }) => !alone || policy !== second);
+    const request = { need, ahead, limits, holdMs: 2000, refunds };
+    const [reserved] = await windows.reserve(names.slice(0, limits.length), nowMs, [request], `epoch-${index}`);
+    const grant = reserve(hashOf, shape, nowMs, request, `epoch-${index}`);
+    expect(reserved).toMatchObject(grant);
+    const free = Math.min(...grant.counts.map((count) => count.free));
+    expect(grant.granted >= need || free === 0).toBe(true);
+    if (grant.granted > 0) grants.push(grant);
+    for (const [position, hash] of [...hashes.values()].entries()) {
+      expect(await windows.fields(names[position] ?? '')).toEqual(hash.fields());
+    }
   }
 }
 
@@ -175,14 +221,26 @@ describe.each([
     const key = `full-${bucketCount}`;
     expect(await windows.charge(key, START_MS, everyBucket, 'epoch')).toBe(used);
     for (let limit = used + 1; limit >= 0; limit -= Math.ceil(used / 50)) {
-      const request = { need: 0, ahead: 0, limit, holdMs: 0, refunds: [] };
-      const { waitMs } = reserve(hash, shape, START_MS, request, 'epoch');
-      expect(await windows.reserve([key], START_MS, [request], 'epoch')).toMatchObject([{ waitMs }]);
+      const request = { need: 0, ahead: 0, limits: hourly(limit), holdMs: 0, refunds: [] };
+      const [{ waitMs }] = reserve(() => hash, shape, START_MS, request, 'epoch').counts;
+      expect(await windows.reserve([key], START_MS, [request], 'epoch')).toMatchObject([{ counts: [{ waitMs }] }]);
       // One bucket drops after the other, the oldest one when the next one but one begins.
       const drops = Math.max(1, Math.ceil((used - limit + 1) / 2));
       expect(waitMs).toBe(limit === 0 ? -1 : (drops + 1) * shape.bucketMs);
     }
   });
+
+  test('of several limits, Lua and TypeScript take the same units from all or from none', async () => {
+    const windows = scriptedWindows(redis, shape);
+    const other = fc.record({ advanceMs: fc.nat(20 * shape.bucketMs), need: fc.nat(9), ahead: fc.nat(40) });
+    const history = fc.array(fc.tuple(other, fc.integer({ min: 0, max: 30 }), pastRefunds, fc.boolean()), {
+      minLength: 20,
+    });
+    await fc.assert(
+      fc.asyncProperty(history, (each) => replayTwoLimits(windows, shape, each)),
+      { numRuns: RUNS },
+    );
+  }, 120_000);
 
   test('no interval of one window sees more than the limit, and nothing is refused that is free', () => {
     fc.assert(
@@ -221,7 +279,8 @@ function holdAgainstModel(shape: WindowShape, history: readonly Step[]): void {
     const entry = lastGranted;
     const wanted = step.refunds[0]?.units ?? 0;
     const units = last && entry ? Math.min(wanted, entry.units) : 0;
-    const back = last && units > 0 ? [{ epoch: last.epoch, bucket: last.bucket, units }] : [];
+    const { policy, epoch } = last?.counts[0] ?? { policy: 'hourly', epoch: '' };
+    const back = last && units > 0 ? [{ policy, epoch, bucket: last.bucket, units }] : [];
     const isCounted = last !== undefined && hash.units(last.bucket) !== undefined;
     if (entry && isCounted) entry.units -= units;
     if (step.kind === 'refund') {
@@ -230,11 +289,12 @@ function holdAgainstModel(shape: WindowShape, history: readonly Step[]): void {
     }
     nowMs += step.advanceMs;
     const before = Math.max(0, step.limit - countedAt(nowMs));
-    const grant = reserve(hash, shape, nowMs, { ...step, refunds: back }, 'epoch');
+    const request = { ...step, limits: hourly(step.limit), refunds: back };
+    const grant = reserve(() => hash, shape, nowMs, request, 'epoch');
     const needed = Math.min(step.need, before);
     const share = step.holdMs > 2000 ? 64 : 8;
     expect(grant.granted).toBe(needed + Math.min(step.ahead, Math.floor((before - needed) / share)));
-    expect(grant.free).toBe(before - grant.granted);
+    expect(grant.counts[0].free).toBe(before - grant.granted);
     if (grant.granted > 0) {
       const { granted, bucket } = grant;
       grants.push(grant);
@@ -244,13 +304,18 @@ function holdAgainstModel(shape: WindowShape, history: readonly Step[]): void {
       const together = model.filter(({ latestSendMs }) => latestSendMs > nowMs - shape.windowMs);
       expect(sum(together)).toBeLessThanOrEqual(step.limit);
     }
-    expect(grant.used).toBe(countedAt(nowMs));
+    expect(grant.counts[0].used).toBe(countedAt(nowMs));
     expectWait(grant, nowMs, step.limit, countedAt);
   }
 }
 
 /** More is free when the wait is over, and not one millisecond before. */
-function expectWait({ waitMs }: WindowGrant, nowMs: number, limit: number, countedAt: (nowMs: number) => number): void {
+function expectWait(
+  { counts: [{ waitMs }] }: WindowGrant,
+  nowMs: number,
+  limit: number,
+  countedAt: (nowMs: number) => number,
+): void {
   const freeAt = (ms: number) => Math.max(0, limit - countedAt(ms));
   if (waitMs === -1) {
     expect(limit === 0 || countedAt(nowMs) === 0).toBe(true);

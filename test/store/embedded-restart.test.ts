@@ -60,8 +60,7 @@ test('keys, customers and what is used of a quota survive a restart', async () =
   expect(await second.records.findKeyById('k1')).toMatchObject({ revokedAt: '2026-01-01T00:00:00Z' });
   expect(await second.windows.reserve(request({ need: 7 }))).toMatchObject({
     granted: 3,
-    used: 10,
-    epoch: grant.epoch,
+    counts: [{ used: 10, epoch: grant.counts[0].epoch }],
   });
 });
 
@@ -69,11 +68,11 @@ test('a unit is free again an hour after the bucket of its hold has ended', asyn
   const clock = testClock(Date.UTC(2026, 0, 1));
   const store = await open(newFile(), clock);
   onTestFinished(() => store.close());
-  const { waitMs } = await store.windows.reserve(request({ need: 10 }));
+  const [{ waitMs }] = (await store.windows.reserve(request({ need: 10 }))).counts;
   expect(waitMs).toBeGreaterThan(HOUR_MS);
 
   clock.wallMs += waitMs - 1;
-  expect(await store.windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 0, waitMs: 1 });
+  expect(await store.windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 0, counts: [{ waitMs: 1 }] });
   clock.wallMs += 1;
   expect(await store.windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 10 });
 });
@@ -88,7 +87,7 @@ test('a window that nobody used for an hour is removed, and its customer begins 
   clock.wallMs += 2 * HOUR_MS;
   for (const customer of ['v', 'w', 'x']) await store.windows.reserve(request({ customer }));
   const after = await store.windows.reserve(request({ customer: 'a' }));
-  expect(after.epoch).not.toBe(old[0]?.epoch);
+  expect(after.counts[0].epoch).not.toBe(old[0]?.counts[0].epoch);
   expect(
     await store.windows.refund(
       'a',
@@ -134,7 +133,7 @@ test('a file of the version before keeps what it holds, and learns what is new',
   for (const opening of ['first', 'again']) {
     const store = await open(file);
     expect(await store.records.findCustomer('acme')).toEqual({ id: 'acme', plan: 'starter', suspended: true });
-    expect(await store.windows.reserve(request({ need: 0 }))).toMatchObject({ used: 7 });
+    expect(await store.windows.reserve(request({ need: 0 }))).toMatchObject({ counts: [{ used: 7 }] });
     if (opening === 'first') {
       expect(await store.records.findKeyById('k1')).toEqual({ id: 'k1', customer: 'acme', name: 'production' });
       await store.records.retireKey('k1', {}, { replacedBy: 'k2', expiresAt: '2027-01-01T00:00:00Z' });

@@ -106,7 +106,7 @@ test('a refund from before a reconnect is not sent, neither alone nor with a res
   await observer.until(true);
   expect(await store.windows.refund('acme', [refundOf(grant, 10)])).toBe(0);
   const after = await store.windows.reserve(request({ refunds: [refundOf(grant, 10)] }));
-  expect(after).toMatchObject({ granted: 0, used: 10, epoch: grant.epoch });
+  expect(after).toMatchObject({ granted: 0, counts: [{ used: 10, epoch: grant.counts[0].epoch }] });
   expect(after.session).not.toBe(grant.session);
 });
 
@@ -123,7 +123,7 @@ test('a call with a lost reply is charged once: nothing is resent after the reco
   expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
   redis.resume();
   await observer.until(true);
-  expect((await store.windows.reserve(request({ need: 0, limit: 1000 }))).used).toBeLessThanOrEqual(6);
+  expect((await store.windows.reserve(request({ need: 0, limit: 1000 }))).counts[0].used).toBeLessThanOrEqual(6);
 });
 
 test('a record that is not read in time rejects, and the store is up again once Redis answers', async () => {
@@ -203,7 +203,7 @@ test('a report that is lost counts once or not at all', async () => {
   await expect(store.windows.charge('acme', [{ ageMs: 0, units: 5 }])).rejects.toBeInstanceOf(StoreUnavailableError);
   redis.resume();
   await observer.until(true);
-  expect([0, 5]).toContain((await store.windows.reserve(request({ need: 0 }))).used);
+  expect([0, 5]).toContain((await store.windows.reserve(request({ need: 0 }))).counts[0].used);
 });
 
 test('a reserve outlives the deadline of records: its late grant arrives and can be given back', async () => {
@@ -224,7 +224,7 @@ test('scripts that Redis forgot are sent again, and run once', async () => {
   const grant = await store.windows.reserve(request({ need: 2 }));
   await store.windows.refund('acme', [refundOf(grant, 1)]);
   await redis.command('SCRIPT', 'FLUSH');
-  expect(await store.windows.reserve(request({ need: 2 }))).toMatchObject({ granted: 2, used: 3 });
+  expect(await store.windows.reserve(request({ need: 2 }))).toMatchObject({ granted: 2, counts: [{ used: 3 }] });
   expect(await store.windows.refund('acme', [refundOf(grant, 1)])).toBe(1);
 });
 

@@ -54,7 +54,7 @@ test('records lie under the public names, with the public fields', async () => {
 
 test('a window ends by itself after its last bucket was dropped', async () => {
   const { store, prefix } = await open();
-  const { waitMs } = await store.windows.reserve(request());
+  const [{ waitMs }] = (await store.windows.reserve(request())).counts;
   const ttlMs = Number(await redis.command('PTTL', `${prefix}:window:{acme}`));
   expect(ttlMs).toBeGreaterThan(waitMs);
   expect(ttlMs).toBeLessThan(waitMs + 40_000);
@@ -241,7 +241,7 @@ test('a window whose head is damaged is a failure, and is left as it is', async 
   const { store, prefix } = await open();
   await redis.command('HSET', `${prefix}:window:{acme}`, 'head', 'garbage');
   const { session } = await store.windows.reserve(request({ customer: 'globex' }));
-  const refunds = [{ epoch: 'garbage', bucket: 1, units: 1, session, hour: 0 }];
+  const refunds = [{ policy: 'hourly', epoch: 'garbage', bucket: 1, units: 1, session, hour: 0 } as const];
   await expect(store.windows.reserve(request())).rejects.toThrow('the head of this window is not one of Tollgate');
   await expect(store.windows.refund('acme', refunds)).rejects.toThrow('the head of this window');
   await expect(store.windows.charge('acme', [])).rejects.toThrow('the head of this window');

@@ -12,6 +12,7 @@ import type { ChargedUnits, Grant, Refund, Store } from '../../src/store/store.t
 import { type CustomerHour, DAY_MS, HOUR_MS, type UsageRetention } from '../../src/store/usage-history.ts';
 import { HOURLY } from '../../src/store/window-arithmetic.ts';
 import { HeldClock } from '../keys/held-clock.ts';
+import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { scriptedHistory, scriptedWindows } from './window-scripts-with-clock.ts';
 
@@ -92,8 +93,7 @@ async function replay(windows: Windows, startMs: number, history: readonly Step[
       const units = Math.min(each.units, lease?.left ?? 0);
       if (lease === undefined || units === 0) continue;
       lease.left -= units;
-      const { epoch, bucket, session } = lease.grant;
-      await windows.refund(nowMs, { epoch, bucket, session, units, hour: Math.floor(lease.atMs / HOUR_MS) });
+      await windows.refund(nowMs, refundOf(lease.grant, units, Math.floor(lease.atMs / HOUR_MS)));
       const isClosed = (Math.floor(lease.atMs / HOUR_MS) + 1) * HOUR_MS + CLOSES_MS <= nowMs;
       const countedAtMs = isClosed ? nowMs : lease.atMs;
       const most = expected.get(Math.floor(countedAtMs / HOUR_MS) * HOUR_MS) ?? 0;
@@ -123,11 +123,15 @@ async function replay(windows: Windows, startMs: number, history: readonly Step[
   expect((await windows.days(fromMs, toMs)).map(({ startMs, requests }) => [startMs, requests])).toEqual([...days]);
 }
 
+function refundOf({ counts: [{ policy, epoch }], bucket, session }: Grant, units: number, hour: number): Refund {
+  return { policy, epoch, bucket, session, units, hour };
+}
+
 function overRedis(): Windows {
   const prefix = `run-${++runs}`;
   const key = `${prefix}:window:{acme}`;
   const scripts = scriptedWindows(redis, HOURLY, RETENTION);
-  const nothing = { need: 0, ahead: 0, limit: 1e6, holdMs: 0, refunds: [] };
+  const nothing = { need: 0, ahead: 0, limits: hourly(1e6), holdMs: 0, refunds: [] };
   const history = scriptedHistory(redis, prefix, RETENTION);
   let epochs = 1000;
   return {
@@ -166,7 +170,7 @@ async function overSqlite(clock: HeldClock): Promise<{ windows: Windows; store: 
   const windows: Windows = {
     reserve(nowMs, need, holdMs) {
       at(nowMs);
-      return store.windows.reserve({ customer: 'acme', need, ahead: 0, limit: 1e6, holdMs, refunds: [] });
+      return store.windows.reserve({ customer: 'acme', need, ahead: 0, limits: hourly(1e6), holdMs, refunds: [] });
     },
     async refund(nowMs, refund) {
       at(nowMs);
@@ -213,16 +217,16 @@ test('a key of another type does not keep the quota from working', async () => {
   const nowMs = Date.UTC(2096, 1, 29, 23, 59);
   const windows = overRedis();
   await redis.command('SET', `run-${runs}:usage:{acme}:20960229`, 'garbage');
-  expect(await windows.reserve(nowMs, 3, 2000, 'epoch')).toMatchObject({ granted: 3, used: 3 });
+  expect(await windows.reserve(nowMs, 3, 2000, 'epoch')).toMatchObject({ granted: 3, counts: [{ used: 3 }] });
   expect(await windows.days(nowMs - DAY_MS, nowMs)).toEqual([{ startMs: Date.UTC(2096, 1, 29), requests: 3 }]);
 });
 
 test('a refund after the history was deleted leaves nothing behind', async () => {
   const nowMs = Date.UTC(2096, 0, 1);
   const windows = overRedis();
-  const { epoch, bucket, session } = await windows.reserve(nowMs, 3, 2000, 'epoch');
+  const grant = await windows.reserve(nowMs, 3, 2000, 'epoch');
   await redis.command('DEL', `run-${runs}:usage:{acme}:20960101`, `run-${runs}:usage-days:{acme}:2096`);
-  await windows.refund(nowMs, { epoch, bucket, session, units: 3, hour: nowMs / HOUR_MS });
+  await windows.refund(nowMs, refundOf(grant, 3, nowMs / HOUR_MS));
   expect(await redis.command('KEYS', `run-${runs}:usage*`)).toEqual([]);
 });
 
@@ -245,14 +249,7 @@ describe.each([
     onTestFinished(close);
     const requests = async () =>
       (await windows.hours(hourMs, nextMs + HOUR_MS)).map(({ startMs, requests }) => [startMs, requests]);
-    const refundOf = ({ epoch, bucket, session }: Grant, units: number) => ({
-      epoch,
-      bucket,
-      session,
-      units,
-      hour: hourMs / HOUR_MS,
-    });
-    return { windows, requests, refundOf };
+    return { windows, requests };
   }
 
   test('an exported hour stays what it was when a gateway that was cut off reports, and the sum is right', async () => {
@@ -267,40 +264,40 @@ describe.each([
   });
 
   test('an exported hour stays what it was when a gateway that stood still refunds, and the sum is right', async () => {
-    const { windows, requests, refundOf } = await opened();
+    const { windows, requests } = await opened();
     const grant = await windows.reserve(nextMs - 1000, 128, 2000, 'epoch');
     await windows.reserve(exportMs, 20, 2000, 'unused');
-    await windows.refund(exportMs, refundOf(grant, 9));
+    await windows.refund(exportMs, refundOf(grant, 9, hourMs / HOUR_MS));
     expect(await requests()).toEqual([
       [hourMs, 128],
       [nextMs, 11],
     ]);
     // At most what the current hour has.
-    await windows.refund(exportMs, refundOf(grant, 12));
+    await windows.refund(exportMs, refundOf(grant, 12, hourMs / HOUR_MS));
     expect(await requests()).toEqual([[hourMs, 128]]);
   });
 
   test('the deleted customer of the same id takes no requests from the history of a new one', async () => {
-    const { windows, requests, refundOf } = await opened();
+    const { windows, requests } = await opened();
     const former = await windows.reserve(hourMs, 8, 10_000, 'former');
     await windows.reset();
     await windows.delete();
     await windows.reserve(hourMs, 20, 2000, 'new');
-    await windows.refund(hourMs, refundOf(former, 3));
+    await windows.refund(hourMs, refundOf(former, 3, hourMs / HOUR_MS));
     expect(await requests()).toEqual([[hourMs, 20]]);
   });
 
   test('however often usage is reset, refunds of earlier leases are subtracted from the history, not from the quota', async () => {
-    const { windows, requests, refundOf } = await opened();
+    const { windows, requests } = await opened();
     const grants: Grant[] = [];
     for (const epoch of ['a', 'b', 'c', 'd']) {
       grants.push(await windows.reserve(hourMs, 10, 2000, epoch));
       await windows.reset();
     }
     await windows.reserve(hourMs, 5, 2000, 'e');
-    for (const grant of grants) await windows.refund(hourMs, refundOf(grant, 4));
+    for (const grant of grants) await windows.refund(hourMs, refundOf(grant, 4, hourMs / HOUR_MS));
     expect(await requests()).toEqual([[hourMs, 29]]);
-    expect(await windows.reserve(hourMs, 0, 0, 'f')).toMatchObject({ used: 5 });
+    expect(await windows.reserve(hourMs, 0, 0, 'f')).toMatchObject({ counts: [{ used: 5 }] });
   });
 });
 
@@ -310,7 +307,6 @@ test('in Redis, refunds of a lost window are not subtracted from what was grante
   const lost = await windows.reserve(nowMs, 60, 2000, 'lost');
   await redis.command('FLUSHALL');
   await windows.reserve(nowMs, 90, 2000, 'new');
-  const { epoch, bucket, session } = lost;
-  await windows.refund(nowMs, { epoch, bucket, session, units: 44, hour: nowMs / HOUR_MS });
+  await windows.refund(nowMs, refundOf(lost, 44, nowMs / HOUR_MS));
   expect(await windows.hours(nowMs, nowMs + 1)).toMatchObject([{ requests: 90 }]);
 });

@@ -4,6 +4,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { STORES, type TestStore } from '../support/gateway.ts';
+import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats } from '../support/redis-system.ts';
 
@@ -20,7 +21,7 @@ async function open(url: string, opened: AsyncDisposableStack): Promise<Store> {
 }
 
 const reserve = ({ windows }: Store, customer: string, need: number, refunds: [] = []) =>
-  windows.reserve({ customer, need, ahead: 0, limit: 1_000_000, holdMs: 2000, refunds });
+  windows.reserve({ customer, need, ahead: 0, limits: hourly(1_000_000), holdMs: 2000, refunds });
 
 describe.each(STORES)('over $name', (kind) => {
   let place: TestStore;
@@ -46,13 +47,13 @@ describe.each(STORES)('over $name', (kind) => {
     await reserve(store, 'settling', 7);
     expect(await store.usages.settledOf('settling')).toBe(0);
     await expect.poll(() => store.usages.settledOf('settling'), { timeout: 10_000 }).toBe(7);
-    expect((await reserve(store, 'settling', 0)).used).toBe(7);
+    expect((await reserve(store, 'settling', 0)).counts[0].used).toBe(7);
   });
 
   test('reading changes nothing', async () => {
     await reserve(store, 'still', 7);
     for (let i = 0; i < 3; i++) await store.usages.usedOf([{ customer: 'still', from: 1 }]);
-    expect((await reserve(store, 'still', 0)).used).toBe(7);
+    expect((await reserve(store, 'still', 0)).counts[0].used).toBe(7);
   });
 });
 
@@ -85,7 +86,7 @@ describe('in Redis', () => {
         { customer: 'over', from: 1 },
       ]),
     ).toEqual([10, 0]);
-    expect((await reserve(store, 'mixed', 0)).used).toBe(10);
+    expect((await reserve(store, 'mixed', 0)).counts[0].used).toBe(10);
   });
 
   test('whole windows are read only where their heads do not answer the question', async () => {

@@ -4,6 +4,7 @@ import { createApiKey, keyPrefix, sha256Hex } from '../../src/keys/api-key.ts';
 import type { CustomerRecord, KeyRecord } from '../../src/store/record-fields.ts';
 import type { Store } from '../../src/store/store.ts';
 import { DAY_MS, HOUR_MS } from '../../src/store/usage-history.ts';
+import { hourly } from '../../test/support/hourly.ts';
 
 export interface FilledCustomer {
   readonly id: string;
@@ -67,7 +68,7 @@ export async function fillStore(
     await store.records.createKey(sha256Hex(key), record);
     const limit = plan.limit;
     const need = index % RARE === 0 ? Math.floor(limit * 0.9) : 1 + (index % 500);
-    await store.windows.reserve({ customer: id, need, ahead: 0, limit, holdMs: 2000, refunds: [] });
+    await store.windows.reserve({ customer: id, need, ahead: 0, limits: hourly(limit), holdMs: 2000, refunds: [] });
   });
 
   const hourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;

@@ -8,6 +8,7 @@
  * Memory is bounded by customers and gateways, not by the length of the run: what has begun is counted, not kept.
  */
 import type { WindowStore } from '../../src/store/store.ts';
+import { hourly } from '../../test/support/hourly.ts';
 import { Dice } from '../simulator/dice.ts';
 import { type Answer, LeasingGateway } from '../simulator/leasing-gateway.ts';
 import { Machine } from '../simulator/machine.ts';
@@ -223,7 +224,7 @@ class World {
     const gateway = this.#gateways[at];
     if (gateway === undefined) return;
     tally.requests++;
-    gateway.admit(`${index}/${customer}`, { limit, usageResetAt: '' }, (answer) =>
+    gateway.admit(`${index}/${customer}`, { limits: hourly(limit), usageResetAt: '' }, (answer) =>
       this.#settle(tally, customer, gateway, answer),
     );
   }

@@ -16,6 +16,7 @@ import {
   unitsSettled,
   type WindowGrant,
 } from '../../src/store/window-arithmetic.ts';
+import { hourly } from '../../test/support/hourly.ts';
 import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
@@ -71,7 +72,7 @@ export class SimulatedStore implements LinkedStore {
   reserve({ customer, ...request }: ReserveRequest): WindowGrant & { readonly refunded: number } {
     const refunded = this.refund(customer, request.refunds);
     const unrefunded = { ...request, refunds: [] };
-    const grant = reserve(this.#windowOf(customer), HOURLY, this.nowMs(), unrefunded, this.#newEpoch());
+    const grant = reserve(() => this.#windowOf(customer), HOURLY, this.nowMs(), unrefunded, this.#newEpoch());
     this.#addToHistory(customer, Math.floor(grant.storeTimeMs / HOUR_MS), grant.granted);
     return { ...grant, refunded };
   }
@@ -87,7 +88,7 @@ export class SimulatedStore implements LinkedStore {
   }
 
   used(customer: string): number {
-    return this.reserve({ customer, need: 0, ahead: 0, limit: 1, holdMs: 0, refunds: [] }).used;
+    return this.reserve({ customer, need: 0, ahead: 0, limits: hourly(1), holdMs: 0, refunds: [] }).counts[0].used;
   }
 
   settled(customer: string): number {
@@ -201,7 +202,7 @@ export class StoreLink implements WindowStore {
 
   async reserve(request: ReserveRequest): Promise<Grant> {
     this.counts.reserves++;
-    this.reservations.push({ atMs: this.#time.nowMs, limit: request.limit, holdMs: request.holdMs });
+    this.reservations.push({ atMs: this.#time.nowMs, limit: request.limits[0].amount, holdMs: request.holdMs });
     const refunds = this.#take(request.refunds);
     const session = this.#session;
     // One object for each grant: by it, an observer knows the grant again.

@@ -7,6 +7,7 @@
 import type { Admitted, QuotaMode, QuotaSettings } from '../../src/quota/hourly-quota.ts';
 import type { UsageLevels } from '../../src/quota/leased-quota.ts';
 import type { OnStoreError } from '../../src/quota/without-store.ts';
+import { hourly } from '../../test/support/hourly.ts';
 import { Dice } from './dice.ts';
 import { type Answer, LeasingGateway } from './leasing-gateway.ts';
 import { Machine } from './machine.ts';
@@ -66,7 +67,7 @@ export class VirtualWorld {
     this.time = options.time ?? new VirtualTime();
     this.store = new SimulatedStore(this.time);
     for (let index = 0; index < options.gateways; index++)
-      this.start(index, { limit: options.limit, usageResetAt: '' });
+      this.start(index, { limits: hourly(options.limit), usageResetAt: '' });
   }
 
   /** A new gateway in the place of an old one. */

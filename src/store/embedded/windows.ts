@@ -58,7 +58,7 @@ export function embeddedWindows(
         const isNew = hash.head() === undefined;
         const refunds = ofThisSession(request.refunds);
         refundHistory(request.customer, hash, refunds, nowMs);
-        const grant = reserve(hash, HOURLY, nowMs, { ...request, refunds }, newEpoch());
+        const grant = reserve(() => hash, HOURLY, nowMs, { ...request, refunds }, newEpoch());
         if (isNew && grant.granted > 0) removeIdle(sql, nowMs);
         addToHistory(request.customer, Math.floor(nowMs / HOUR_MS), grant.granted);
         return { ...grant, session: SESSION };

@@ -161,14 +161,14 @@ export function watchLeases(): void {
     if (granted === undefined) throw new Error('units of an unknown grant');
     return granted;
   };
-  vi.spyOn(CustomerLeases.prototype, 'take').mockImplementation(function (this: CustomerLeases, now) {
-    const lease = take.call(this, now);
-    if (lease) of(lease.grant).taken++;
+  vi.spyOn(CustomerLeases.prototype, 'take').mockImplementation(function (this: CustomerLeases, units, now) {
+    const lease = take.call(this, units, now);
+    if (lease) of(lease.grant).taken += units;
     return lease;
   });
-  vi.spyOn(CustomerLeases.prototype, 'return').mockImplementation(function (this: CustomerLeases, lease, now) {
-    of(lease.grant).taken--;
-    giveBack.call(this, lease, now);
+  vi.spyOn(CustomerLeases.prototype, 'return').mockImplementation(function (this: CustomerLeases, lease, units, now) {
+    of(lease.grant).taken -= units;
+    giveBack.call(this, lease, units, now);
   });
   vi.spyOn(CustomerLeases.prototype, 'refund').mockImplementation(function (this: CustomerLeases, grant, ...args) {
     of(grant).returned += args[0];

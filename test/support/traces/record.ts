@@ -58,7 +58,8 @@ function recordStoreCalls(traceOf: (owner: object) => Trace | undefined): void {
   HourlyWindow.prototype.reserve = function (request: ReserveRequest) {
     const trace = traceOf(this);
     if (trace === undefined) return reserve.call(this, request);
-    const { customer, limit, holdMs } = request;
+    const { customer, limits, holdMs } = request;
+    const limit = limits[0].amount;
     const sentMs = now();
     refunded(trace, customer, request.refunds);
     const reply = reserve.call(this, request);
@@ -66,7 +67,8 @@ function recordStoreCalls(traceOf: (owner: object) => Trace | undefined): void {
       (grant) => {
         const id = `${trace.gateway}-${++count}`;
         grants.set(grant, { id, trace });
-        const { storeTimeMs, granted, used, epoch, bucket, session } = grant;
+        const { storeTimeMs, granted, bucket, session } = grant;
+        const { used, epoch } = grant.counts[0];
         const reply = { storeTimeMs, granted, used, epoch, bucket, session };
         write(trace, { event: 'granted', customer, grant: id, sentMs, limit, holdMs, ...reply });
       },
@@ -95,13 +97,13 @@ function recordLocalAdmissions(traceOf: (owner: object) => Trace | undefined): v
     instances = countForShare.call(this);
     return instances;
   };
-  LocalWindows.prototype.admit = function (state) {
-    const admission = admit.call(this, state);
+  LocalWindows.prototype.admit = function (state, units) {
+    const admission = admit.call(this, state, units);
     const trace = traceOf(this);
     if (trace === undefined || admission.outcome !== 'admitted') return admission;
     local.set(admission, trace);
     const { customer, settings } = state;
-    write(trace, { event: 'admitted locally', customer, limit: settings.limit, instances });
+    write(trace, { event: 'admitted locally', customer, limit: settings.limits[0].amount, instances });
     return admission;
   };
 }

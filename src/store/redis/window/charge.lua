@@ -5,7 +5,7 @@
 -- ARGV     window.lua's, then for each entry: age ms, units
 -- Returns  the units counted afterwards
 local window = KEYS[1]
-local epoch, used, oldest, newest, holdEnd, changed = open(window, 11, 10)
+local epoch, used, oldest, newest, holdEnd, changed = open(window, true, 11, 10)
 local charged = 0
 for i = 11, #ARGV, 2 do
   local bucket, units = math.min(math.floor((now - ARGV[i]) / bucketMs), latest), tonumber(ARGV[i + 1])

@@ -6,7 +6,7 @@
  * delays do not apply. A grant smaller than the need is an expected outcome, so the call resolves.
  *
  * The reservations and refunds of one turn of the event loop are sent by one `consume()`, in one call of the script,
- * because the call costs more than its work on a window. A damaged window fails alone. In a cluster each window has a
+ * because the call costs more than its work on a window. A damaged window fails alone. In a cluster each reservation has a
  * call of its own: a call cannot span slots.
  *
  * The library registers its script on the client under one fixed name. So there is only one instance per client, and it
@@ -21,6 +21,7 @@ import {
   type ChargedUnits,
   type Grant,
   NotChargedError,
+  type Policy,
   type Refund,
   type ReserveRequest,
   type StoreObserver,
@@ -44,8 +45,8 @@ import {
   reserveArguments,
 } from './window-scripts.ts';
 
-/** Windows per script call. Redis serves nobody else meanwhile: about a quarter of a millisecond. */
-const MAX_WINDOWS_PER_CALL = 32;
+/** Reservations per script call. Redis serves nobody else meanwhile: about a quarter of a millisecond. */
+const MAX_RESERVATIONS_PER_CALL = 32;
 const EPOCH_BYTES = 6;
 /**
  * Temporary errors: Redis is starting, is moving a slot or is not a master. The connection handles them, and the store
@@ -60,6 +61,11 @@ const DAMAGE = /^(?!.*The user executing the script)(?:WRONGTYPE |ERR .*(?:user_
 const DAMAGE_INTERVAL_MS = 60_000;
 /** Customers whose damaged window is reported at that interval. Above this number some are reported more often. */
 const DAMAGED_CUSTOMERS = 1000;
+
+/** Of a call that only refunds. */
+const NOTHING: ReserveRequest['limits'] = [{ policy: 'hourly', amount: 0 }];
+/** Which name the window of a policy has. */
+const WINDOWS = { hourly: 'window' } as const satisfies Record<Policy, keyof RedisKeyNames>;
 
 interface WindowCommands {
   /** The library's name for reserve.lua with one window. */
@@ -78,7 +84,7 @@ interface WindowCall {
 }
 
 interface ConsumeOptions {
-  /** By the name of their window. */
+  /** By the name of their first window. */
   readonly calls: ReadonlyMap<string, WindowCall>;
 }
 
@@ -108,7 +114,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   /** Random, so that the epochs of all gateways differ. */
   readonly #epochPrefix = randomBytes(EPOCH_BYTES).toString('base64url');
   #epochs = 0;
-  /** The calls of this turn, by the name of their window. */
+  /** The calls of this turn, by the name of their first window. */
   #turn = new Map<string, WindowCall>();
 
   constructor({ shape = HOURLY, retention, ...options }: HourlyWindowOptions) {
@@ -153,7 +159,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
 
   async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
     const name = this.#options.names.window(customer);
-    const request = { customer, need: 0, ahead: 0, limit: 0, holdMs: 0, refunds };
+    const request: ReserveRequest = { customer, need: 0, ahead: 0, limits: NOTHING, holdMs: 0, refunds };
     if (ofSession(request, this.#options.connection.sessionOf(name)).refunds.length === 0) return 0;
     const { refunded } = await this.#add(name, request, 'refund');
     return refunded;
@@ -188,10 +194,13 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
       const session = connection.sessionOf(name);
       const requests = waiting.map(({ request }) => ofSession(request, session));
       const args = reserveArguments(requests, shape, this.#newEpoch(), retention);
+      const windows = waiting.flatMap(({ request: { customer, limits } }) =>
+        limits.map(({ policy }) => this.#options.names[WINDOWS[policy]](customer)),
+      );
       const { rlflxIncr, tollgateReserve } = this.#commands;
-      const reply = await (calls.size === 1
+      const reply = await (windows.length === 1
         ? rlflxIncr.call(this.#commands, name, ...args)
-        : tollgateReserve.call(this.#commands, calls.size, ...calls.keys(), ...args));
+        : tollgateReserve.call(this.#commands, windows.length, ...windows, ...args));
       const results = parseReserved(reply, requests, shape);
       // One damaged window is no failure of the call. What fails every window is.
       if (results.every((result) => result instanceof Error)) throw results[0];
@@ -223,7 +232,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
         void this.#send(new Map([[name, call]]));
         return;
       }
-      if (this.#turn.has(name) || this.#turn.size === MAX_WINDOWS_PER_CALL) this.#sendTurn();
+      if (this.#turn.has(name) || this.#turn.size === MAX_RESERVATIONS_PER_CALL) this.#sendTurn();
       if (this.#turn.size === 0) connection.client.atEndOfTurn(() => this.#sendTurn());
       this.#turn.set(name, call);
     });

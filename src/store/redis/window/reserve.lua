@@ -1,10 +1,11 @@
 
--- Reserve: checks the limits of some windows and counts units, one window after the other.
+-- Reserve: counts units in all windows of a reservation or in none of them, one reservation after the other.
 --
--- ARGV     window.lua's, then for each window: need, ahead, limit, hold ms, number of refunds, and for each of these:
---          epoch, bucket, units, and the hour of the grant
--- Returns  the store time in ms, then for each window an error, or
---          `<granted> <wait ms, -1: never> <refunded> <head>`
+-- KEYS     the windows of the first reservation, in the order of its limits, then those of the next one, …
+-- ARGV     window.lua's, then for each reservation: need, ahead, hold ms, number of limits, and for each of these: units that
+--          it allows, number of refunds, and for each refund: epoch, bucket, units, and the hour of the grant
+-- Returns  the store time in ms, then for each reservation an error, or `<granted> <units refunded to the first window>`
+--          and for each limit ` <wait ms, -1: never> <head>`
 local AHEAD_DIVISOR, LONG_AHEAD_DIVISOR, LONG_HOLD_MS = 8, 64, 5000
 -- In a small hash, Redis finds the first fields quickly and later ones ever more slowly. The oldest buckets come first.
 -- So a few buckets are read by name; for more, reading the whole hash costs less.
@@ -37,13 +38,29 @@ local function bucketThatFrees(window, toDrop, oldest, newest)
   end
 end
 
-local function reserve(window, at, last)
-  local epoch, used, oldest, newest, holdEnd, changed, refunded = open(window, at + 5, last)
-  local limit, holdMs = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local available = math.max(0, limit - used)
-  local granted = math.min(tonumber(ARGV[at]), available)
-  local divisor = holdMs >= LONG_HOLD_MS and LONG_AHEAD_DIVISOR or AHEAD_DIVISOR
-  granted = granted + math.min(tonumber(ARGV[at + 1]), math.floor((available - granted) / divisor))
+-- Opens the windows of `count` limits, from those at KEYS[key] and ARGV[at] on, and counts what all of them leave, at most
+-- `available`. `hasHistory`: as for open; the other windows have none. A call of its own for each window: its state stays in local variables, which cost less than a table.
+-- Returns the granted units, for each limit `<wait> <head>`, and the units refunded to the first window.
+local function reserve(key, at, count, available, need, ahead, holdMs, hasHistory)
+  local window, limit = KEYS[key], tonumber(ARGV[at])
+  local last = at + 1 + 4 * ARGV[at + 1]
+  -- Before the first write: a damaged window must not leave another one half changed.
+  for i = key + 1, key + count - 1 do
+    local head = call('HGET', KEYS[i], 'head')
+    if head and not string.match(head, HEAD_PATTERN) then
+      error(NO_HEAD)
+    end
+  end
+  local epoch, used, oldest, newest, holdEnd, changed, refunded = open(window, hasHistory, at + 2, last)
+  available = math.min(available, math.max(0, limit - used))
+  local granted, others
+  if count > 1 then
+    granted, others = reserve(key + 1, last + 1, count - 1, available, need, ahead, holdMs, false)
+  else
+    granted = math.min(need, available)
+    local divisor = holdMs >= LONG_HOLD_MS and LONG_AHEAD_DIVISOR or AHEAD_DIVISOR
+    granted = granted + math.min(ahead, math.floor((available - granted) / divisor))
+  end
   if granted > 0 then
     local bucket = math.floor((now + holdMs) / bucketMs)
     local isNew = call('HINCRBY', window, bucket, granted) == granted
@@ -53,7 +70,9 @@ local function reserve(window, at, last)
     if isNew then
       expireAfter(window, newest)
     end
-    addToHistory(window, thisHour, granted)
+    if hasHistory then
+      addToHistory(window, thisHour, granted)
+    end
   end
   local head = string.format(HEAD_FORMAT, epoch, used, oldest, newest, holdEnd)
   if changed then
@@ -69,19 +88,25 @@ local function reserve(window, at, last)
       wait = (bucket + 1) * bucketMs + windowMs - now
     end
   end
-  return string.format('%d %d %d ', granted, wait, refunded) .. head
+  local counted = string.format('%d ', wait) .. head
+  return granted, others and counted .. ' ' .. others or counted, refunded
 end
 
-local replies, at = { now }, 11
-for i, window in ipairs(KEYS) do
-  local last = at + 4 + 4 * ARGV[at + 4]
-  local ok, reply = pcall(reserve, window, at, last)
-  if not ok then
-    -- The error of a command begins with its code, before Redis 7 after the line of the script; that of Lua with a line.
-    local text = string.gsub(reply, '^@user_script: ?%d+: %-?', '')
-    reply = { err = (string.find(text, '^%u+ ') and '' or 'ERR ') .. text .. ', on @user_script' }
+local replies, at, key = { now }, 11, 1
+while ARGV[at] do
+  local count, nextAt = tonumber(ARGV[at + 3]), at + 4
+  for _ = 1, count do
+    nextAt = nextAt + 2 + 4 * ARGV[nextAt + 1]
   end
-  replies[i + 1] = reply
-  at = last + 1
+  local need, ahead, holdMs = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  local ok, granted, counts, refunded = pcall(reserve, key, at + 4, count, math.huge, need, ahead, holdMs, true)
+  if ok then
+    replies[#replies + 1] = string.format('%d %d ', granted, refunded) .. counts
+  else
+    -- The error of a command begins with its code, before Redis 7 after the line of the script; that of Lua with a line.
+    local text = string.gsub(granted, '^@user_script: ?%d+: %-?', '')
+    replies[#replies + 1] = { err = (string.find(text, '^%u+ ') and '' or 'ERR ') .. text .. ', on @user_script' }
+  end
+  at, key = nextAt, key + count
 end
 return replies

@@ -1,9 +1,9 @@
 /** The arguments and replies of reserve.lua and charge.lua. */
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
-import type { ChargedUnits, Refund } from '../../store.ts';
+import { type ChargedUnits, type LimitCount, mapAll, type Refund } from '../../store.ts';
 import { dayName, HOUR_MS, hourName, type UsageRetention } from '../../usage-history.ts';
-import type { WindowGrant, WindowRequest, WindowShape } from '../../window-arithmetic.ts';
+import { refundsOf, type WindowGrant, type WindowRequest, type WindowShape } from '../../window-arithmetic.ts';
 import { scriptText } from '../connection/client.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
@@ -15,12 +15,12 @@ type ScriptArgument = string | number;
 
 export type ScriptRequest = Omit<WindowRequest, 'refunds'> & { readonly refunds: readonly Omit<Refund, 'session'>[] };
 
-/** What reserve.lua did to one window. */
+/** What reserve.lua did for one reservation. `refunded`: to the window of its first limit. */
 export interface Reserved extends WindowGrant {
   readonly refunded: number;
 }
 
-/** One request for each window, in the order of the script's names. */
+/** In the order of the script's windows: one for each limit of each request. */
 export function reserveArguments(
   requests: readonly ScriptRequest[],
   shape: WindowShape,
@@ -28,9 +28,13 @@ export function reserveArguments(
   retention?: UsageRetention,
 ): ScriptArgument[] {
   const args = windowArguments(shape, freshEpoch, retention);
-  for (const { need, ahead, limit, holdMs, refunds } of requests) {
-    args.push(need, ahead, limit, holdMs, refunds.length);
-    for (const { epoch, bucket, units, hour } of refunds) args.push(epoch, bucket, units, hour);
+  for (const { need, ahead, limits, holdMs, refunds } of requests) {
+    args.push(need, ahead, holdMs, limits.length);
+    for (const { policy, amount } of limits) {
+      const returned = refundsOf(policy, refunds);
+      args.push(amount, returned.length);
+      for (const { epoch, bucket, units, hour } of returned) args.push(epoch, bucket, units, hour);
+    }
   }
   return args;
 }
@@ -67,7 +71,7 @@ function hourArguments(nowMs: number): readonly ScriptArgument[] {
 }
 
 /**
- * Parses the reply of reserve.lua: for each request what was done, or why its window is damaged.
+ * Parses the reply of reserve.lua: for each request what was done, or why a window of it is damaged.
  * @throws UnexpectedReplyError when the reply has another form.
  */
 export function parseReserved(
@@ -75,36 +79,35 @@ export function parseReserved(
   requests: readonly WindowRequest[],
   shape: WindowShape,
 ): (Reserved | Error)[] {
-  const [storeTimeMs, ...windows]: unknown[] = Array.isArray(reply) ? reply : [];
-  if (typeof storeTimeMs !== 'number' || windows.length !== requests.length) throw new UnexpectedReplyError('reserve');
+  const [storeTimeMs, ...replies]: unknown[] = Array.isArray(reply) ? reply : [];
+  if (typeof storeTimeMs !== 'number' || replies.length !== requests.length) throw new UnexpectedReplyError('reserve');
   return requests.map((request, index) => {
-    const window = windows[index];
-    if (typeof window === 'string') return reservedFrom(window, storeTimeMs, request, shape);
-    return window instanceof Error && window instanceof ReplyError ? window : new UnexpectedReplyError('reserve');
+    const done = replies[index];
+    if (typeof done === 'string') return reservedFrom(done, storeTimeMs, request, shape);
+    return done instanceof Error && done instanceof ReplyError ? done : new UnexpectedReplyError('reserve');
   });
 }
+
+/** Number of words that the reply has for each limit: the wait, and the head of the window. */
+const WORDS_OF_LIMIT = 6;
 
 function reservedFrom(
   text: string,
   storeTimeMs: number,
-  { limit, holdMs }: WindowRequest,
+  { limits, holdMs }: WindowRequest,
   { bucketMs }: WindowShape,
 ): Reserved | Error {
-  const [granted, waitMs, refunded, epoch = '', used, , , holdEnd, ...more] = text.split(' ');
-  const reserved = {
-    granted: Number(granted),
-    free: Math.max(0, limit - Number(used)),
-    used: Number(used),
-    waitMs: Number(waitMs),
-    refunded: Number(refunded),
-    bucket: Math.floor((storeTimeMs + holdMs) / bucketMs),
-    storeTimeMs,
-    holdEndMs: Number(holdEnd),
-    epoch,
-  };
-  const { granted: a, used: b, waitMs: c, refunded: d, holdEndMs: e } = reserved;
-  const isWhole = more.length === 0 && Number.isSafeInteger(a + b + c + d + e);
-  return isWhole ? reserved : new UnexpectedReplyError('reserve');
+  const words = text.split(' ');
+  const [granted, refunded] = [Number(words[0]), Number(words[1])];
+  let isWhole = words.length === 2 + WORDS_OF_LIMIT * limits.length && Number.isSafeInteger(granted + refunded);
+  const counts = mapAll(limits, ({ policy, amount }, index): LimitCount => {
+    const first = 2 + WORDS_OF_LIMIT * index;
+    const [waitMs, used, holdEndMs] = [Number(words[first]), Number(words[first + 2]), Number(words[first + 5])];
+    isWhole &&= Number.isSafeInteger(waitMs + used + holdEndMs);
+    return { policy, free: Math.max(0, amount - used), used, waitMs, epoch: words[first + 1] ?? '', holdEndMs };
+  });
+  const bucket = Math.floor((storeTimeMs + holdMs) / bucketMs);
+  return isWhole ? { granted, refunded, counts, bucket, storeTimeMs } : new UnexpectedReplyError('reserve');
 }
 
 /**

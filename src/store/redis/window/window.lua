@@ -11,7 +11,8 @@
 local MAX_HOLD_MS = 10000
 local CLOCK_STEP_TOLERANCE_MS = 60000
 local MAX_STEPS = 16
-local HEAD_FORMAT = '%s %.0f %.0f %.0f %.0f'
+local HEAD_FORMAT, HEAD_PATTERN = '%s %.0f %.0f %.0f %.0f', '^(%S+) (%d+) (%d+) (%d+) (%d+)$'
+local NO_HEAD = 'the head of this window is not one of Tollgate'
 local LINEAGE = '^[^:]+'
 
 local windowMs, bucketMs, freshEpoch = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
@@ -110,14 +111,15 @@ local function recount(window, epoch, holdEnd)
 end
 
 -- Applies the refunds in ARGV from `first` to `last` (of each: epoch, bucket, units, hour), and drops expired buckets.
+-- `hasHistory`: the usage history counts the units of this window.
 -- Returns the fields of the head, whether they have changed, and the number of refunded units.
-local function open(window, first, last)
+local function open(window, hasHistory, first, last)
   local epoch, used, oldest, newest, holdEnd = freshEpoch, 0, 0, 0, 0
   local head = call('HGET', window, 'head')
   if head then
-    epoch, used, oldest, newest, holdEnd = string.match(head, '^(%S+) (%d+) (%d+) (%d+) (%d+)$')
+    epoch, used, oldest, newest, holdEnd = string.match(head, HEAD_PATTERN)
     if not epoch then
-      error('the head of this window is not one of Tollgate')
+      error(NO_HEAD)
     end
     used, oldest, newest, holdEnd = tonumber(used), tonumber(oldest), tonumber(newest), tonumber(holdEnd)
   end
@@ -127,7 +129,7 @@ local function open(window, first, last)
     local isCurrent = ARGV[i] == epoch
     -- The history has what any epoch of this lineage granted. A deletion and a loss of data begin another lineage. An hour
     -- that is closed changes no more.
-    if isCurrent or string.match(ARGV[i], LINEAGE) == string.match(epoch, LINEAGE) then
+    if hasHistory and (isCurrent or string.match(ARGV[i], LINEAGE) == string.match(epoch, LINEAGE)) then
       addToHistory(window, now < (hour + 1) * HOUR_MS + HOUR_CLOSES_MS and hour or thisHour, -units)
     end
     local counted = isCurrent and units > 0 and tonumber(call('HGET', window, bucket))
