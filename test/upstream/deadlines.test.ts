@@ -176,6 +176,25 @@ test('a request whose deadline has passed by the wall clock alone is not sent', 
   expect(upstream.heads).toEqual([]);
 });
 
+test('a request whose deadline passes between getting its connection and its write is not sent', async () => {
+  const upstream = await startRawUpstream(() => {});
+  const deadlineMs = 1000;
+  let looks = 0;
+  // In time when the connection is there; then the machine is suspended until the deadline.
+  const nowMs = () => (looks++ === 0 ? deadlineMs - 1 : deadlineMs);
+  const gateway = await startGateway(upstream.port, {
+    clock: { monotonicMs: () => systemClock.monotonicMs(), nowMs },
+    request: () => ({ beginDeadlineWallMs: deadlineMs }),
+  });
+  const answer = await call(gateway.port);
+  expect(answer.content.toString()).toContain('upstream_unavailable dispatch_timeout');
+  const outcome = await gateway.nextOutcome();
+  expect(outcome).toMatchObject({ failure: 'dispatch_timeout', wasSent: false });
+  expect(String(outcome.kind === 'failed' && outcome.cause)).toContain('before the request could be sent');
+  await gateway.forwarder.close();
+  expect(upstream.heads).toEqual([]);
+});
+
 test('a connect timeout fails the request before it is sent', async () => {
   const gateway = await startGateway(await fillBacklog(), { connectTimeoutMs: 120 });
   const answer = await call(gateway.port);

@@ -53,6 +53,12 @@ export class LeasingGateway {
     });
   }
 
+  /** True time until the request may no longer begin upstream. */
+  msLeft({ beginDeadlineMs, beginDeadlineWallMs }: Admitted): number {
+    const { machine } = this;
+    return Math.min(beginDeadlineMs - machine.monotonicMs(), beginDeadlineWallMs - machine.nowMs()) / machine.rate;
+  }
+
   /** Whether the request may begin upstream, by the clocks of the machine. */
   mayBegin({ beginDeadlineMs, beginDeadlineWallMs }: Admitted): boolean {
     return this.machine.monotonicMs() < beginDeadlineMs && this.machine.nowMs() < beginDeadlineWallMs;

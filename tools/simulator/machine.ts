@@ -26,6 +26,11 @@ export class Machine implements Clock, Scheduler {
     this.#options = options;
   }
 
+  /** Milliseconds of its clocks in one of true time. */
+  get rate(): number {
+    return this.#options.rate;
+  }
+
   monotonicMs(): number {
     const { time, rate, monotonicOriginMs } = this.#options;
     return monotonicOriginMs + (time.nowMs - this.#lostMonotonicMs) * rate;

@@ -19,6 +19,8 @@ export const CUSTOMER = 'acme';
 /** What happens to a request between its admission and the upstream. */
 export type Dispatch =
   | { readonly kind: 'begins'; readonly afterMs: number }
+  /** So long before its deadline, by the gateway's own clocks. */
+  | { readonly kind: 'begins late'; readonly beforeMs: number }
   | { readonly kind: 'fails'; readonly afterMs: number };
 
 export interface WorldOptions {
@@ -32,6 +34,8 @@ export interface WorldOptions {
   readonly dispatch: (dice: Dice) => Dispatch;
   /** `random`: each machine has clocks and timers of its own; else the rate of all clocks, and timers are punctual. */
   readonly clocks: 'random' | number;
+  /** The error of a machine's `random` clocks. Left out: as of real machines, far below what the deadlines allow. */
+  readonly clockError?: (dice: Dice) => number;
   /** What each gateway tells of high usage. */
   readonly levels?: (machine: Machine) => UsageLevels;
   /** Left out: the world's own, a simulated one. Goes by `time`. */
@@ -92,7 +96,7 @@ export class VirtualWorld {
 
   newMachine(): Machine {
     const { time, dice } = this;
-    const { clocks } = this.options;
+    const { clocks, clockError = (dice: Dice) => dice.between(-LARGEST_DRIFT, LARGEST_DRIFT) } = this.options;
     if (clocks !== 'random') {
       const punctual = () => 0;
       return new Machine({
@@ -105,7 +109,7 @@ export class VirtualWorld {
     }
     return new Machine({
       time,
-      rate: 1 + dice.between(-LARGEST_DRIFT, LARGEST_DRIFT),
+      rate: 1 + clockError(dice),
       monotonicOriginMs: dice.between(0, 1e9),
       wallOriginMs: 1e12 + dice.between(-1e8, 1e8),
       timerLatenessMs: () => (dice.chance(0.1) ? dice.between(0, 40) : dice.between(0, 1.5)),
@@ -161,11 +165,12 @@ export class SimulatedGateway extends LeasingGateway {
     const { options, dice } = this.#world;
     const dispatch = options.dispatch(dice);
     const act = () => {
-      if (dispatch.kind === 'begins' && this.mayBegin(admitted)) this.#begin(admitted.mode);
+      if (dispatch.kind !== 'fails' && this.mayBegin(admitted)) this.#begin(admitted.mode);
       else admitted.refund();
     };
-    if (dispatch.afterMs === 0) act();
-    else this.#world.time.in(dispatch.afterMs, () => this.machine.run(act));
+    const afterMs = dispatch.kind === 'begins late' ? this.msLeft(admitted) - dispatch.beforeMs : dispatch.afterMs;
+    if (afterMs <= 0) act();
+    else this.#world.time.in(afterMs, () => this.machine.run(act));
   }
 
   #begin(mode: QuotaMode): void {
