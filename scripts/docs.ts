@@ -15,7 +15,7 @@ import { BOUNDARIES, boundaryFaults, circleFaults } from './boundaries.ts';
 import { chartValues } from './chart-values.ts';
 import { configReference } from './config-reference.ts';
 import { editorSchema } from './editor-schema.ts';
-import { evidenceRows, guaranteeFaults, guaranteeRows, readEvidence } from './guarantees.ts';
+import { evidenceRows, guaranteeFaults, guaranteeRows, readEvidence, staleParts } from './guarantees.ts';
 import { linkFaults } from './links.ts';
 import { pictureWarnings } from './pictures.ts';
 import { portalSections } from './portal-openapi.ts';
@@ -157,4 +157,10 @@ const faults = [
 ];
 for (const warning of pictureWarnings()) console.error(`warning: ${warning}`);
 for (const fault of faults) console.error(fault);
+const older = write ? [] : staleParts();
+if (older.length > 0) {
+  console.error(
+    `warning: the quota or a store changed after these parts of "npm run lab -- evidence" ran: ${older.join(', ')}`,
+  );
+}
 process.exitCode = stale + faults.length > 0 ? 1 : 0;

@@ -137,6 +137,10 @@ function lab(...args: string[]): string {
 
 mkdirSync(OUT, { recursive: true });
 const { version } = JSON.parse(readFileSync(`${ROOT}package.json`, 'utf8'));
+const commit = run('git', 'rev-parse', '--short=10', 'HEAD').trim();
+if (run('git', 'status', '--porcelain', '--', 'src', 'test', 'tools') !== '') {
+  throw new Error(`commit your changes first: the evidence names the commit that it is about (${commit})`);
+}
 const names = process.argv.slice(2);
 for (const name of names.length > 0 ? names : Object.keys(PARTS)) {
   const part = PARTS[name];
@@ -144,7 +148,7 @@ for (const name of names.length > 0 ? names : Object.keys(PARTS)) {
   try {
     const evidence = part.run(readEvidence());
     const date = new Date().toISOString().slice(0, 10);
-    const runs = { ...evidence.runs, [name]: `${date}, after ${version}` };
+    const runs = { ...evidence.runs, [name]: { date, version, commit } };
     writeFileSync(EVIDENCE_FILE, `${JSON.stringify({ ...evidence, runs }, undefined, 2)}\n`);
     run('npx', 'biome', 'format', '--write', EVIDENCE_FILE);
   } catch (error) {

@@ -2,6 +2,7 @@
  * What Tollgate promises, what bounds it, and the tests that show it: the source of the tables in docs/guarantees.md. How
  * often each test ran is in docs/dev/evidence.json, which `npm run lab -- evidence` writes.
  */
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -42,7 +43,8 @@ export const PROMISES: readonly Promised[] = [
   {
     promise: 'A customer can use all of its limit.',
     bound: 'exactly the remaining units, once no lease is open',
-    brokenBy: 'a gateway that crashes: its open leases stay counted for an hour',
+    brokenBy:
+      'a gateway that crashes or loses its connection to the store: the unused units of its open leases, and those of reservations whose reply is lost, stay counted for an hour',
     tests: {
       'test/quota/simulation.test.ts': [
         'all of the limit that no request has used',
@@ -93,7 +95,8 @@ export const PROMISES: readonly Promised[] = [
   {
     promise: 'A client that waits as long as `Retry-After` says is admitted.',
     bound: 'its next request, if no other client of the customer sends any',
-    brokenBy: 'a lower limit meanwhile',
+    brokenBy:
+      'a lower limit meanwhile; a refusal that is decided locally, while the store is unavailable, says 30 s at most',
     tests: {
       'test/quota/simulation.test.ts': ['who waits as long as a refusal says, alone, is admitted'],
       'test/integration/retry-after.test.ts': [
@@ -104,7 +107,8 @@ export const PROMISES: readonly Promised[] = [
   {
     promise: 'The usage history has what was granted, less refunds.',
     bound: 'exact, for each hour and day',
-    brokenBy: 'lost writes; a crash: units of open leases',
+    brokenBy:
+      'lost writes; a crash or a lost connection: the unused units of open leases stay in it; a report of requests served without the store whose outcome is unknown: they may be missing',
     model: true,
     tests: {
       'test/store/usage-history-exact.test.ts': [
@@ -116,7 +120,8 @@ export const PROMISES: readonly Promised[] = [
   {
     promise: 'A changed key or customer applies in every gateway at once.',
     bound: 'a second while changes are pushed, else `auth.cache_seconds`',
-    brokenBy: '–',
+    brokenBy:
+      'a store that is unavailable: known keys are served for `auth.stale_if_error_seconds`; a lost connection for pushes: `auth.cache_seconds`; a gateway that stands still; requests admitted before, which may begin within 2 s of their admission',
     tests: {
       'test/integration/push.test.ts': [
         '$name by another program holds in every gateway at once',
@@ -206,9 +211,16 @@ export interface TestEvidence {
   readonly seconds: number;
 }
 
+export interface EvidenceRun {
+  readonly date: string;
+  readonly version: string;
+  /** What was checked out; undefined if nobody noted it. */
+  readonly commit?: string;
+}
+
 export interface Evidence {
-  /** When, of which version, and by what part, in the order of the last runs. */
-  readonly runs: Readonly<Record<string, string>>;
+  /** By part, in the order of the last runs. */
+  readonly runs: Readonly<Record<string, EvidenceRun>>;
   /** By file, then by title. */
   readonly tests: Readonly<Record<string, Readonly<Record<string, TestEvidence>>>>;
   /** Events of traced gateways in the fault suite. */
@@ -238,6 +250,21 @@ export function readEvidence(): Evidence {
   return JSON.parse(readFileSync(EVIDENCE_FILE, 'utf8'));
 }
 
+/** Parts whose evidence is about the quota and its stores. */
+const QUOTA_PARTS = ['tests', 'faults', 'model', 'servers', 'over-admission'];
+const QUOTA_FOLDERS = ['src/quota', 'src/store'];
+
+/** Returns the parts whose evidence is older than a change of the quota or the stores, as far as git knows. */
+export function staleParts(runs = readEvidence().runs, root = ROOT): string[] {
+  return QUOTA_PARTS.filter((part) => {
+    const { commit } = runs[part] ?? {};
+    if (commit === undefined) return false;
+    const { status } = spawnSync('git', ['diff', '--quiet', commit, '--', ...QUOTA_FOLDERS], { cwd: root });
+    // 0: no change. Others: no repository, or one without this commit.
+    return status === 1;
+  });
+}
+
 const NOT_YET = 'not run yet';
 const number = (value: number) => value.toLocaleString('en');
 
@@ -265,7 +292,12 @@ function lastRun(ran: readonly TestEvidence[]): string {
 
 /** What else ran: a table of parts. */
 export function evidenceRows(): string[][] {
-  const { runs, model, traces, fuzz, servers } = readEvidence();
+  const { runs: ran, model, traces, fuzz, servers } = readEvidence();
+  const runs = Object.fromEntries(
+    Object.entries(ran).map(([part, { date, version, commit }]) => {
+      return [part, `${date}, after ${version}${commit === undefined ? '' : ` (${commit})`}`];
+    }),
+  );
   const seeds = fuzz?.seeds.slice(-10).join(', ');
   return [
     ['tests of the table above, of `npm test`', '`npm run lab -- evidence tests`', runs.tests ?? NOT_YET],
