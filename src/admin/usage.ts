@@ -92,7 +92,7 @@ function verdictOf(
   if (!limit.found) return refused('it has no limit');
   if (used?.remaining === 0) {
     const seconds = secondsUntilUnits(used.resetSeconds, used.used, limit, clock);
-    const wait = seconds < 120 ? `${seconds} s` : `${Math.ceil(seconds / 60)} min`;
+    const wait = seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
     return refused(`the hourly limit is used up; more in ${wait}`);
   }
   const extent = keys === 'restricted' ? ', as far as the scopes and allowed addresses of its keys permit' : '';
