@@ -63,7 +63,7 @@ async function contentOf(req: Request, res: Response, knownLimitBytes: number, u
 
 const bodyFaults = (limitBytes: number): Readonly<Record<BodyFault, Refusal>> => ({
   too_large: new Refusal('body_too_large', `The body is larger than ${limitBytes} bytes.`),
-  framing: new Refusal('bad_request', 'The chunks of the body are too small for their number. Send larger ones.'),
+  framing: new Refusal('malformed_json', 'The body has far more framing than content. Send it in larger chunks.'),
   incomplete: MALFORMED,
 });
 

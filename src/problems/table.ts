@@ -146,7 +146,7 @@ export const PROBLEMS = {
   bad_request: {
     status: 400,
     title: 'Malformed request',
-    when: 'The bytes are not one well-formed HTTP/1.1 request: a malformed header or body, or a body of ambiguous length. Or the path has forbidden characters or encodings. Admin API and portal: the chunks of the body have more than 16 KiB of framing.',
+    when: 'The bytes are not one well-formed HTTP/1.1 request: a malformed header or body, or a body of ambiguous length. Or the path has forbidden characters or encodings.',
     remedy: 'Correct what `detail` names. The connection is closed.',
   },
   body_not_allowed: {
@@ -278,7 +278,7 @@ export const PROBLEMS = {
   malformed_json: {
     status: 400,
     title: 'Malformed JSON',
-    when: 'Admin API and portal: the body is not valid JSON in UTF-8.',
+    when: 'Admin API and portal: the body is not valid JSON in UTF-8, or its chunks have more than 16 KiB of framing.',
     remedy: 'Send one JSON document, encoded in UTF-8.',
   },
 } as const satisfies Record<string, ProblemEntry>;
