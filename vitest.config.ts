@@ -18,10 +18,13 @@ export default defineConfig({
     exclude: [
       ...configDefaults.exclude,
       'test/faults/**',
+      'test/**/*.load.test.ts',
       'test/prometheus/**',
       'test/image/**',
       'test/{console,portal}/browser/**',
     ],
+    // The others are tried by npm run test:faults.
+    provide: { shareOfRuns: 0.25 },
     globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
     // Tests wait more than they compute, so there may be twice as many as the two cores of a small machine.
     maxWorkers: 4,

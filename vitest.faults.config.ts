@@ -1,14 +1,41 @@
 import { defineConfig } from 'vitest/config';
 
-/** Faults of whole systems, each against real processes: minutes, where `npm test` takes seconds a file. */
+/**
+ * What takes minutes, or loads the machine on purpose: faults of whole systems, each against real processes; tests under
+ * load; and three quarters of the random cases of which `npm test` tries one.
+ */
 export default defineConfig({
   test: {
-    include: ['test/faults/**/*.test.ts'],
-    globalSetup: ['test/support/find-redis.ts', 'test/faults/find-compose-programs.ts'],
-    setupFiles: ['test/support/traces/setup.ts'],
     testTimeout: 180_000,
     hookTimeout: 120_000,
+    // As in `npm test`.
+    expect: { poll: { timeout: 20_000 } },
     // Each file starts a handful of servers.
     maxWorkers: 2,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'faults',
+          include: ['test/faults/**/*.test.ts'],
+          globalSetup: ['test/support/find-redis.ts', 'test/faults/find-compose-programs.ts'],
+          setupFiles: ['test/support/traces/setup.ts'],
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'load',
+          include: [
+            'test/**/*.load.test.ts',
+            'test/**/quota/simulation.test.ts',
+            'test/**/store/differential.test.ts',
+            'test/**/response-differential.test.ts',
+          ],
+          globalSetup: ['test/support/find-redis.ts'],
+          provide: { shareOfRuns: 0.75 },
+        },
+      },
+    ],
   },
 });

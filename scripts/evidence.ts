@@ -17,14 +17,14 @@ interface Part {
   readonly run: (evidence: Evidence) => Evidence;
 }
 
-const cited = (isFault: boolean) =>
-  [...new Set(PROMISES.flatMap(({ tests }) => Object.keys(tests)))].filter(
-    (file) => file.startsWith('test/faults/') === isFault,
-  );
+/** Whether `npm run test:faults` runs all cases of this file, and `npm test` none. */
+const isOfFaults = (file: string) => file.startsWith('test/faults/') || file.endsWith('.load.test.ts');
+const citedByTests = () =>
+  [...new Set(PROMISES.flatMap(({ tests }) => Object.keys(tests)))].filter((file) => !isOfFaults(file));
 
 const PARTS: Readonly<Record<string, Part>> = {
   tests: {
-    run: (evidence) => withTests(evidence, runTests('vitest.evidence.config.ts', cited(false))),
+    run: (evidence) => withTests(evidence, runTests('vitest.evidence.config.ts', citedByTests())),
   },
   faults: {
     run: (evidence) => {
@@ -33,7 +33,8 @@ const PARTS: Readonly<Record<string, Part>> = {
       for (const { meta } of results) {
         for (const [name, count] of Object.entries(meta.traces ?? {})) traces[name] = (traces[name] ?? 0) + count;
       }
-      return { ...withTests(evidence, results), traces };
+      const counted = results.filter(({ file }) => isOfFaults(file));
+      return { ...withTests(evidence, counted), traces };
     },
   },
   model: {

@@ -32,7 +32,7 @@ export const PROMISES: readonly Promised[] = [
         'whatever networks, stopped processes, clocks and crashes do',
         'with the store away now and then, when nothing is admitted without it',
       ],
-      'test/integration/three-gateways.test.ts': [
+      'test/integration/three-gateways.load.test.ts': [
         'of 3,000 concurrent requests over three gateways exactly the limit of 500 reach the backend, in a handful of store calls',
       ],
       'test/faults/storm.test.ts': [

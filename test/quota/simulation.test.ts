@@ -11,6 +11,7 @@ import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
 import { unharmed } from '../../tools/simulator/simulated-store.ts';
 import { type Begin, CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../tools/simulator/virtual-world.ts';
 import { hourly } from '../support/hourly.ts';
+import { shareOfRuns } from '../support/share-of-runs.ts';
 import { mostInAnyWindow } from './support/most-in-any-window.ts';
 import {
   crash,
@@ -56,7 +57,7 @@ function check<Ts extends [unknown, ...unknown[]]>(
   arbitraries: { [K in keyof Ts]: fc.Arbitrary<Ts[K]> },
   property: (...values: Ts) => Promise<void>,
 ): Promise<void> {
-  return fc.assert(fc.asyncProperty(...arbitraries, property), { numRuns: runs });
+  return fc.assert(fc.asyncProperty(...arbitraries, property), { numRuns: shareOfRuns(runs) });
 }
 
 async function runSchedule(world: VirtualWorld, schedule: Schedule): Promise<void> {

@@ -16,6 +16,7 @@ import {
 } from '../../src/store/window-arithmetic.ts';
 import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { shareOfRuns } from '../support/share-of-runs.ts';
 import { InspectableHash } from './inspectable-hash.ts';
 import { type ScriptedWindows, scriptedWindows } from './window-scripts-with-clock.ts';
 
@@ -24,7 +25,7 @@ const START_MS = Date.UTC(2200, 0, 1);
 const HOURLY: WindowShape = { windowMs: 3_600_000, bucketMs: 10_000 };
 const SHORT: WindowShape = { windowMs: 60_000, bucketMs: 1000 };
 const MAX_HOLD_MS = 10_000;
-const RUNS = 80;
+const RUNS = shareOfRuns(80);
 
 type Step =
   | {

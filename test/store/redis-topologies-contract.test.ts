@@ -4,6 +4,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { tryStore } from '../../src/store/open/try-store.ts';
+import { PART_TAGS } from '../../src/store/redis/protocol/hash-slots.ts';
+import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import type { StoreObserver } from '../../src/store/store.ts';
 import { type RedisClusterServers, startRedisCluster } from '../support/redis-cluster.ts';
 import { type SentinelSystem, startSentinelSystem } from '../support/redis-sentinel.ts';
@@ -13,17 +15,27 @@ import { storeContract } from './contract.ts';
 import { RETENTION } from './contract-history.ts';
 
 let cluster: RedisClusterServers;
+/** Of each part of the slots. */
+let masters: readonly RedisServer[];
 let sentinel: SentinelSystem;
 let storeNumber = 0;
 beforeAll(async () => {
   [cluster, sentinel] = await Promise.all([startRedisCluster(), startSentinelSystem()]);
+  masters = await Promise.all(PART_TAGS.map((tag) => cluster.holderOf(`{${tag}}`)));
 });
 afterAll(() => Promise.all([cluster.stop(), sentinel.stop()]));
+
+/** Marks each part as `store init` does: a first start would wait for another gateway that may be writing these marks. */
+async function acceptPartsAsEmpty(prefix: string): Promise<void> {
+  const { installedPart } = redisKeyNames(prefix);
+  await Promise.all(PART_TAGS.map((tag, part) => masters[part]?.command('SET', installedPart(tag), 'init-test')));
+}
 
 async function open(url: string, servers: RedisClusterServers | RedisServer, observer: StoreObserver) {
   storeNumber += 1;
   const settings = { url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000, usage: RETENTION };
   await acceptAsEmpty(servers, settings.keyPrefix);
+  if (servers === cluster) await acceptPartsAsEmpty(settings.keyPrefix);
   return openStore(settings, { clock: systemClock, warn: () => undefined, observer });
 }
 

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { shareOfRuns } from '../support/share-of-runs.ts';
 import { DAMAGED_ANSWERS, GOOD_ANSWERS } from './support/answers.ts';
 import { nodeAsker, ourAsker } from './support/askers.ts';
 import type { Reading } from './support/response-reading.ts';
@@ -47,7 +48,7 @@ test('a valid response is read as Node.js reads it, and as it was generated', as
       expect(ours).toMatchObject({ outcome: 'whole', status, fields, content });
       expect(ours).toEqual(nodes);
     }),
-    { numRuns: 500 },
+    { numRuns: shareOfRuns(500) },
   );
 });
 
@@ -59,6 +60,6 @@ test('a damaged response is refused or read as Node.js reads it, and is refused 
       if (ours.outcome === 'whole') expect(ours).toEqual(nodes);
       else if (nodes.outcome === 'whole') expect(STRICTER.filter(([, sign]) => sign.test(bytes))).not.toEqual([]);
     }),
-    { numRuns: 4_000 },
+    { numRuns: shareOfRuns(4_000) },
   );
 });
