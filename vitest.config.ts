@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -26,8 +27,8 @@ export default defineConfig({
     // The others are tried by npm run test:faults.
     provide: { shareOfRuns: 0.25 },
     globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
-    // Tests wait more than they compute, so there may be twice as many as the two cores of a small machine.
-    maxWorkers: 4,
+    // Tests wait about as long as they compute: four workers used 80 % of two cores.
+    maxWorkers: Math.min(3 * availableParallelism(), 8),
     // Files share the modules of their worker: no module under src/ may keep state that a second gateway would notice.
     isolate: false,
     sequence: { sequencer: SlowFirst },
