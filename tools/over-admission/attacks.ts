@@ -15,6 +15,8 @@ export interface Target {
   /** Lets so much time pass. */
   readonly pass: (ms: number) => Promise<void>;
   readonly faults: readonly Fault[];
+  /** Holds the replies of the store back. Resolves to what ends that. */
+  readonly slow?: Fault['begin'] | undefined;
 }
 
 export interface Fault {
@@ -32,6 +34,10 @@ export interface Finding {
 
 const CONNECTIONS = 32;
 const EDGE_SHARE = 0.003;
+/** How long before the end of a window more bursts come: shorter and longer than a lease's hold, within one bucket. */
+const BEFORE_END_MS = [500, 3000, 8000];
+/** Shorter than a gateway waits for its store: replies are late, and requests begin late. */
+const SLOW_MS = 60;
 const FAULT_MS = 1500;
 /** A gateway may hold a request while its store is away. */
 const RESPONSE_MS = 10_000;
@@ -57,6 +63,21 @@ export async function attack(target: Target): Promise<Finding[]> {
       }
     }),
   ];
+  for (const beforeMs of BEFORE_END_MS) {
+    findings.push(
+      await run(`slow replies, and bursts ${beforeMs / 1000} s before the end of the window`, target, async (burst) => {
+        const end = await target.slow?.();
+        const late = burst(1);
+        await setTimeout(SLOW_MS);
+        await end?.();
+        await late;
+        await pass(windowMs - beforeMs);
+        await burst(2);
+        await pass(2 * beforeMs);
+        await burst(2);
+      }),
+    );
+  }
   for (const fault of faults) {
     findings.push(
       await run(fault.name, target, async (burst) => {

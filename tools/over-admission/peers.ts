@@ -71,10 +71,11 @@ export async function attackPeer({ peer, onError }: Subject, programs: Programs,
     async pass(ms) {
       // No request and no lease is open: nothing but the clock changes.
       await setTimeout(SETTLE_MS);
-      clock.ahead(ms - 2 * SETTLE_MS);
+      clock.ahead(Math.max(0, ms - 2 * SETTLE_MS));
       await setTimeout(SETTLE_MS);
     },
     faults: redis.faults,
+    slow: redis.faults[0]?.begin,
   });
 }
 
