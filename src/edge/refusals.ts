@@ -151,7 +151,7 @@ const UPSTREAM_DETAILS = {
   upstream_unavailable: 'The backend cannot be reached. The request was not sent and not counted: try again shortly.',
   body_too_large: 'The body of the request is longer than allowed.',
   request_timeout: 'The body of the request arrived too slowly.',
-  bad_request: 'The body of the request cannot be parsed, or it is incomplete.',
+  bad_request: 'The body of the request cannot be parsed, is incomplete, or is in chunks that are too small.',
 } as const;
 
 /** `quotaHeaders`: undefined if the request was never sent upstream, and so was not counted. */

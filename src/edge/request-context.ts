@@ -94,7 +94,7 @@ export function sendProblem(context: RequestContext, problem: Problem): void {
   const { req, res, requestId, settings } = context;
   const { status, headers, body } = problemResponse(problem, requestId, settings.documentationUrl);
   // The rest of the body is not read: what follows it on the connection is never seen.
-  if (req.isPaused() || (!req.complete && announcesBody(req))) res.shouldKeepAlive = false;
+  if (!req.complete && announcesBody(req)) res.shouldKeepAlive = false;
   res.writeHead(status, headers);
   setImmediate(end, context, body);
 }

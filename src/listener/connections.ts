@@ -14,10 +14,11 @@ import type { Server as TlsServer } from 'node:https';
 import { Server as NetServer, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
+import { pauseReading, resumeReading } from '../base/pause-reading.ts';
 import { resetSocket } from '../base/reset-socket.ts';
 import { unacceptedBytes } from '../base/unaccepted-bytes.ts';
 import type { CloseReason, Metrics } from '../observability/metrics.ts';
-import { belowTls, discardInput, endAndLinger, endsConnection, pauseReading, resumeReading } from './socket-control.ts';
+import { belowTls, discardInput, endAndLinger, endsConnection, joinUnreadBody } from './socket-control.ts';
 
 interface ConnectionLimits {
   readonly connections: number;
@@ -273,9 +274,10 @@ export function createConnections({ limits, clock, observer, mayDisplace = () =>
       return;
     }
     waitingCount++;
+    if (announcesBody(res.req)) joinUnreadBody(res.req);
     if (connection.waiting === undefined) {
       connection.waiting = [res];
-      pauseReading(connection.socket, () => connection.waiting !== undefined);
+      pauseReading(connection.socket);
     } else {
       connection.waiting.push(res);
     }

@@ -17,7 +17,7 @@ async function startBody() {
       watched = undefined;
     },
   };
-  const req = new PassThrough();
+  const req = Object.assign(new PassThrough(), { socket: new PassThrough() });
   const limits = { maxBytes: 1_000_000, stallTimeoutMs: 30_000 };
   const body = new RequestBody(req as unknown as IncomingMessage, 10_000_000, { ...limits, deadlines, clock });
   const start = body.buffer(10_000);

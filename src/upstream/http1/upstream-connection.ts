@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { atEndOfTurn, type TurnEndListener } from '../../base/end-of-turn.ts';
+import { JoinedBytes } from '../../base/joined-bytes.ts';
 import { resetSocket } from '../../base/reset-socket.ts';
 import { unacceptedBytes } from '../../base/unaccepted-bytes.ts';
 import { type Connect, ConnectionError } from './connect.ts';
@@ -84,7 +85,7 @@ export class UpstreamConnection implements TurnEndListener {
   /** How the body of the request is delimited; undefined once all of it is written, or if there is none. */
   #bodyFraming: BodyFraming | undefined;
   /** Parts of the body that are not written yet. */
-  #unsentContent: Buffer[] = [];
+  readonly #unsentContent = new JoinedBytes();
   #isContentEnded = false;
   #isPaused = false;
   #isGone = false;
@@ -163,8 +164,9 @@ export class UpstreamConnection implements TurnEndListener {
 
   /** Sends a part of the body at the end of the turn, when the upstream's early response was read, if there is one. */
   sendContent(bytes: Buffer): void {
-    this.#unsentContent.push(bytes);
-    if (this.#unsent === undefined && this.#unsentContent.length === 1) atEndOfTurn(this);
+    const isFirst = this.#unsentContent.length === 0;
+    this.#unsentContent.add(bytes);
+    if (this.#unsent === undefined && isFirst) atEndOfTurn(this);
   }
 
   /** The body is complete. */
@@ -190,9 +192,8 @@ export class UpstreamConnection implements TurnEndListener {
   #writeContent(head: string): void {
     if (this.#handler === undefined) return;
     const socket = this.#socket;
-    const parts = this.#unsentContent;
-    this.#unsentContent = [];
-    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    const { length } = this.#unsentContent;
+    const parts = this.#unsentContent.take();
     const isChunk = this.#bodyFraming === 'chunked' && length > 0;
     let after = isChunk ? '\r\n' : '';
     if (this.#isContentEnded) {
