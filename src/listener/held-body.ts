@@ -4,8 +4,8 @@
  * is copied as it arrives, from its first byte on, even while the request waits or is authenticated.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { pauseReading, resumeReading } from '../base/pause-reading.ts';
 import { announcesBody } from './connections.ts';
-import { pauseReading, resumeReading } from './socket-control.ts';
 
 /** Content kept before a handler asks for it. Reading pauses beyond that: what the socket has already read is kept too. */
 const HELD_BYTES = 16 * 1024;
@@ -87,7 +87,7 @@ class HeldBody {
   #pause(): void {
     if (this.#isPaused) return;
     this.#isPaused = true;
-    pauseReading(this.#req.socket, () => this.#isPaused);
+    pauseReading(this.#req.socket);
   }
 }
 
