@@ -90,7 +90,7 @@ export class RemoteKeySet {
 
   async #loadUnlessCoolingDown(): Promise<void> {
     const isDue = this.#options.clock.monotonicMs() - this.#requestedAtMs >= COOLDOWN_MS;
-    if (this.#loading.isRunning || isDue) await this.#loading.run();
+    if (this.#loading.running || isDue) await this.#loading.run();
   }
 
   /** Resolves to the ms until the next load. Never rejects. */

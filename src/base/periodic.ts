@@ -4,23 +4,32 @@ import type { Scheduled, Scheduler } from './clock.ts';
 export class Periodic {
   readonly #scheduler: Pick<Scheduler, 'after'>;
   readonly #work: () => Promise<number | undefined>;
+  readonly #onEnd: (() => void) | undefined;
   #next: Scheduled | undefined;
   #running: Promise<void> | undefined;
   #isClosed = false;
 
-  /** `work` resolves to the ms until the next run; to undefined to stop until `start` or `run`. Must not reject. */
-  constructor(scheduler: Pick<Scheduler, 'after'>, work: () => Promise<number | undefined>) {
+  /**
+   * `work` resolves to the ms until the next run; to undefined to stop until `start` or `run`. Must not reject. `onEnd` is
+   * called after each run, and may begin another.
+   */
+  constructor(scheduler: Pick<Scheduler, 'after'>, work: () => Promise<number | undefined>, onEnd?: () => void) {
     this.#scheduler = scheduler;
     this.#work = work;
+    this.#onEnd = onEnd;
   }
 
-  get isRunning(): boolean {
-    return this.#running !== undefined;
+  get running(): Promise<void> | undefined {
+    return this.#running;
+  }
+
+  get isPlanned(): boolean {
+    return this.#next !== undefined;
   }
 
   /** Plans the first run. Does nothing while a run is planned or in progress. */
   start(delayMs: number): void {
-    if (this.#isClosed || this.#next !== undefined || this.isRunning) return;
+    if (this.#isClosed || this.isPlanned || this.#running) return;
     this.#next = this.#scheduler.after(delayMs, () => void this.run());
   }
 
@@ -49,5 +58,6 @@ export class Periodic {
     const delayMs = await this.#work();
     this.#running = undefined;
     if (delayMs !== undefined) this.start(delayMs);
+    this.#onEnd?.();
   }
 }

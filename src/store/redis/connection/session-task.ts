@@ -1,3 +1,6 @@
+import { systemScheduler } from '../../../base/clock.ts';
+import { Periodic } from '../../../base/periodic.ts';
+
 /**
  * Work that must be done once for every session of some connections: again after each reconnect, and one second after
  * each failure.
@@ -16,9 +19,12 @@ interface SessionTaskOptions {
 
 export class SessionTask {
   readonly #options: SessionTaskOptions;
+  readonly #attempts = new Periodic(
+    systemScheduler,
+    () => this.#attempt(),
+    () => this.startIfDue(),
+  );
   #doneFor: string | undefined;
-  #running: Promise<void> | undefined;
-  #retry: NodeJS.Timeout | undefined;
   #again = false;
   #closed = false;
 
@@ -36,49 +42,45 @@ export class SessionTask {
       this.#doneFor = undefined;
       this.#options.onSessionLost?.();
     }
-    if (this.#closed || this.#running || this.#retry || (this.#doneFor !== undefined && !this.#again)) return;
-    const session = this.#options.session();
-    if (session === undefined) return;
-    this.#running = this.#attempt(session).finally(() => {
-      this.#running = undefined;
-      this.startIfDue();
-    });
+    if (this.#attempts.isPlanned || (this.#doneFor !== undefined && !this.#again)) return;
+    if (this.#options.session() !== undefined) void this.#attempts.run();
   }
 
   /** Runs the work once more, even for the same session. Resolves when the first attempt from now on has ended. */
   async runAgain(): Promise<void> {
-    const earlier = this.#running;
+    const earlier = this.#attempts.running;
     this.#again = true;
     this.startIfDue();
     await earlier;
-    await this.#running;
+    await this.#attempts.running;
   }
 
   /** Resolves once no attempt is running. */
   async whenIdle(): Promise<void> {
-    while (this.#running) await this.#running;
+    while (this.#attempts.running) await this.#attempts.running;
   }
 
   close(): void {
     this.#closed = true;
-    clearTimeout(this.#retry);
+    void this.#attempts.close();
   }
 
-  async #attempt(session: string): Promise<void> {
+  /** Resolves to the ms until the next attempt after a failure. */
+  async #attempt(): Promise<number | undefined> {
     const { work, onDone, onFailure } = this.#options;
+    const session = this.#options.session();
+    if (session === undefined) return undefined;
     this.#again = false;
     try {
       await work();
-      if (this.#options.session() !== session) return;
+      if (this.#options.session() !== session) return undefined;
       this.#doneFor = session;
       onDone?.();
+      return undefined;
     } catch (error) {
-      if (this.#closed || this.#options.session() !== session) return;
+      if (this.#closed || this.#options.session() !== session) return undefined;
       onFailure?.(error);
-      this.#retry = setTimeout(() => {
-        this.#retry = undefined;
-        this.startIfDue();
-      }, RETRY_MS).unref();
+      return RETRY_MS;
     }
   }
 }
