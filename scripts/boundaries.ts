@@ -21,7 +21,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'store/redis/cluster': 'base store store/redis/connection store/redis/protocol npm:ioredis',
   'store/redis/installation': 'store store/redis/connection store/redis/protocol npm:ioredis',
   'store/redis/window': 'base store store/redis/connection store/redis/protocol npm:ioredis npm:rate-limiter-flexible',
-  'store/redis/records': 'type:base store store/redis/connection type:store/redis/installation store/redis/protocol',
+  'store/redis/records': 'base store store/redis/connection type:store/redis/installation store/redis/protocol',
   'store/redis/notices': 'store store/redis/connection store/redis/protocol',
   'store/redis/portal': 'store store/redis/connection store/redis/protocol',
   'store/redis/usage': 'store store/redis/connection store/redis/protocol',

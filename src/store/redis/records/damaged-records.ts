@@ -3,6 +3,7 @@
  * logged once a minute, and at most {@link MAX_REPORTED} faults a minute in all.
  */
 import type { Clock } from '../../../base/clock.ts';
+import { Throttle } from '../../../base/throttle.ts';
 import {
   enforcedCustomerFaults,
   enforcedKeyFaults,
@@ -26,12 +27,15 @@ interface DamagedRecordsOptions {
 
 export class DamagedRecords {
   readonly #options: DamagedRecordsOptions;
-  /** Faults logged in the minute that ends at `#endsAtMs`. */
-  readonly #reported = new Set<string>();
-  #endsAtMs = Number.NEGATIVE_INFINITY;
+  readonly #faults: Throttle;
+  /** By the number of a report within {@link MAX_REPORTED}: the earliest of them is due first. */
+  readonly #all: Throttle;
+  #reports = 0;
 
   constructor(options: DamagedRecordsOptions) {
     this.#options = options;
+    this.#faults = new Throttle(options.clock, REPORT_INTERVAL_MS, MAX_REPORTED);
+    this.#all = new Throttle(options.clock, REPORT_INTERVAL_MS, MAX_REPORTED);
   }
 
   /** Must be called with the fields that were read of a key's record. Reports their faults. */
@@ -81,19 +85,11 @@ export class DamagedRecords {
 
   #report(faults: readonly RecordFault[], record: Omit<RecordDamage, 'fault'>): void {
     for (const fault of faults) {
-      this.#options.observer.damagedRecord?.({ ...record, fault }, this.#isDue(`${fault.code} ${record.record}`));
+      const isDue =
+        this.#faults.isDue(`${fault.code} ${record.record}`) && this.#all.isDue(String(this.#reports % MAX_REPORTED));
+      if (isDue) this.#reports++;
+      this.#options.observer.damagedRecord?.({ ...record, fault }, isDue);
     }
-  }
-
-  #isDue(id: string): boolean {
-    const nowMs = this.#options.clock.monotonicMs();
-    if (nowMs >= this.#endsAtMs) {
-      this.#endsAtMs = nowMs + REPORT_INTERVAL_MS;
-      this.#reported.clear();
-    }
-    if (this.#reported.size >= MAX_REPORTED || this.#reported.has(id)) return false;
-    this.#reported.add(id);
-    return true;
   }
 }
 
