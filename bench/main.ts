@@ -5,7 +5,7 @@ import { describeEnvironment } from './environment.ts';
 import { PEER_NAMES, type PeerName } from './peers.ts';
 import { allowedCpus, choosePinning } from './pinning.ts';
 import { findPrograms, type Programs } from './programs.ts';
-import { placeResults, renderFindings } from './report.ts';
+import { hasPlaceFor, placeResults, renderFindings } from './report.ts';
 import type { Scenario, Settings } from './scenario.ts';
 import { spreadCustomers } from './scenarios/customers.ts';
 import { measureGarbage } from './scenarios/garbage.ts';
@@ -37,7 +37,8 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   workers: compareWorkers,
   tracing: measureTracing,
 };
-const DOCUMENT = new URL('../docs/benchmarks.md', import.meta.url);
+/** Each has the results of other scenarios. */
+const PAGES = ['../docs/benchmarks.md', '../docs/dev/benchmarks.md'].map((page) => new URL(page, import.meta.url));
 
 interface Options {
   readonly scenario: readonly string[];
@@ -63,7 +64,7 @@ const program = new Command('npm run lab -- bench')
   .option('--rounds <number>', 'how often each gateway has its turn', parseCount, 12)
   .option('--slice <seconds>', 'length of a turn', parsePositive, 2.5)
   .option('--requests <number>', 'how many requests the scenario memory sends', parseCount, 1_000_000)
-  .option('--write', 'put the results into docs/benchmarks.md', false)
+  .option('--write', 'put the results into docs/benchmarks.md or docs/dev/benchmarks.md', false)
   .parse();
 
 exitOnSignals();
@@ -85,9 +86,15 @@ async function run({ scenario: names, peers, rounds, slice, requests, write }: O
     console.log(`\n## ${name}\n\n${results}\n`);
     for (const problem of findings.problems) console.error(`FAILED: ${problem}`);
     if (findings.problems.length > 0) failed = true;
-    else if (write) writeFileSync(DOCUMENT, placeResults(readFileSync(DOCUMENT, 'utf8'), name, results));
+    else if (write) writeResults(name, results);
   }
   return failed ? 1 : 0;
+}
+
+function writeResults(name: string, results: string): void {
+  const page = PAGES.find((each) => hasPlaceFor(readFileSync(each, 'utf8'), name));
+  if (page === undefined) throw new Error(`no page has a place for the results of "${name}"`);
+  writeFileSync(page, placeResults(readFileSync(page, 'utf8'), name, results));
 }
 
 function findProgramsOrExit(): Programs {

@@ -1,4 +1,4 @@
-/** The report: a table of Markdown, for the terminal as well as for docs/benchmarks.md. */
+/** The report: a table of Markdown, for the terminal as well as for the pages of benchmarks. */
 import type { Spread } from './rounds.ts';
 
 export interface Table {
@@ -34,14 +34,18 @@ export function renderFindings({ table, remarks }: Findings, environment: string
   return [environment, renderTable(table), list].filter((part) => part !== '').join('\n\n');
 }
 
+const openingOf = (name: string) => `<!-- results:${name} -->\n`;
+
+export const hasPlaceFor = (text: string, name: string): boolean => text.includes(openingOf(name));
+
 /**
  * Puts results between `<!-- results:NAME -->` and the next `<!-- end -->`; all else stays as it is.
  * @throws Error when the text has no place for them.
  */
 export function placeResults(text: string, name: string, results: string): string {
-  const opening = `<!-- results:${name} -->\n`;
+  const opening = openingOf(name);
   const start = text.indexOf(opening);
   const end = text.indexOf('<!-- end -->', start);
-  if (start < 0 || end < 0) throw new Error(`docs/benchmarks.md has no place for the results of "${name}"`);
+  if (start < 0 || end < 0) throw new Error(`the page has no place for the results of "${name}"`);
   return `${text.slice(0, start + opening.length)}\n${results}\n\n${text.slice(end)}`;
 }

@@ -1,5 +1,6 @@
+import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { placeResults, renderFindings } from '../../bench/report.ts';
+import { hasPlaceFor, placeResults, renderFindings } from '../../bench/report.ts';
 
 describe('results are written between their markers', () => {
   const before = 'prose\n<!-- results:peers -->\nold\n<!-- end -->\nmore\n<!-- results:sizes -->\n<!-- end -->\nlast\n';
@@ -17,6 +18,17 @@ describe('results are written between their markers', () => {
 
   it.each(['memory', 'size'])('"%s", for which there is no place, is an error', (name) => {
     expect(() => placeResults(before, name, 'new')).toThrow(`no place for the results of "${name}"`);
+  });
+
+  it('each scenario has its place in one of the two pages', () => {
+    const pages = ['docs/benchmarks.md', 'docs/dev/benchmarks.md'].map((page) =>
+      readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8'),
+    );
+    const names = pages.flatMap((page) =>
+      [...page.matchAll(/^<!-- results:(\w+) -->$/gm)].map(([, name = '']) => name),
+    );
+    expect(names.length).toBeGreaterThan(10);
+    for (const name of names) expect(pages.filter((page) => hasPlaceFor(page, name))).toHaveLength(1);
   });
 
   it('an opening without an end is an error', () => {
