@@ -1,5 +1,5 @@
 /**
- * `npm run lab -- evidence`: runs what docs/guarantees.md counts, and writes the counts into docs/dev/evidence.json and the
+ * `npm run lab -- evidence`: runs what docs/dev/evidence.md counts, and writes the counts into docs/dev/evidence.json and the
  * page. With names of parts as arguments, only these run; the counts of the others stay. Fails if anything fails, and then
  * keeps the counts of that part as they were.
  */

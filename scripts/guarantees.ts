@@ -1,6 +1,6 @@
 /**
- * What Tollgate promises, what bounds it, and the tests that show it: the source of the tables in docs/guarantees.md. How
- * often each test ran is in docs/dev/evidence.json, which `npm run lab -- evidence` writes.
+ * What Tollgate promises, what bounds it, and the tests that show it: the source of the tables in docs/guarantees.md and
+ * docs/dev/evidence.md. How often each test ran is in docs/dev/evidence.json, which `npm run lab -- evidence` writes.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -270,26 +270,26 @@ export function staleParts(runs = readEvidence().runs, root = ROOT): string[] {
 const NOT_YET = 'not run yet';
 const number = (value: number) => value.toLocaleString('en');
 
-/** Rows: promise, bound, what breaks it, shown by, last run. */
-export function guaranteeRows(): string[][] {
+/** Rows: promise, bound, what breaks it. */
+export const guaranteeRows = (): string[][] =>
+  PROMISES.map(({ promise, bound, brokenBy }) => [promise, bound, brokenBy]);
+
+/** Rows: promise, in the first of its rows, a test that shows it, last run. */
+export function testRows(): string[][] {
   const evidence = readEvidence();
-  return PROMISES.map(({ promise, bound, brokenBy, tests, model }) => {
-    const shown = Object.entries(tests).flatMap(([file, titles]) => titles.map((title) => `\`${file}\`: “${title}”`));
-    const ran = Object.entries(tests).flatMap(([file, titles]) => titles.map((title) => evidence.tests[file]?.[title]));
-    return [
-      promise,
-      bound,
-      brokenBy,
-      [...(model ? ['[the formal model](dev/model.md)'] : []), ...shown].join(' <br> '),
-      ran.some((each) => each === undefined) ? NOT_YET : lastRun(ran.filter((each) => each !== undefined)),
-    ];
+  return PROMISES.flatMap(({ promise, tests, model }) => {
+    const rows = Object.entries(tests).flatMap(([file, titles]) =>
+      titles.map((title) => [`\`${file}\`: “${title}”`, lastRun(evidence.tests[file]?.[title])]),
+    );
+    if (model) rows.push(['[the formal model](model.md)', '[below](#other-runs)']);
+    return rows.map((row, index) => [index === 0 ? promise : '', ...row]);
   });
 }
 
-function lastRun(ran: readonly TestEvidence[]): string {
-  const sum = (of: (each: TestEvidence) => number) => ran.reduce((total, each) => total + of(each), 0);
-  const cases = sum((each) => Math.max(each.cases, each.tests));
-  return `${number(cases)} ${cases === 1 ? 'case' : 'cases'}, ${number(Math.ceil(sum((each) => each.seconds)))} s`;
+function lastRun(ran: TestEvidence | undefined): string {
+  if (ran === undefined) return NOT_YET;
+  const cases = Math.max(ran.cases, ran.tests);
+  return `${number(cases)} ${cases === 1 ? 'case' : 'cases'}, ${number(Math.ceil(ran.seconds))} s`;
 }
 
 /** What else ran: a table of parts. */

@@ -15,7 +15,7 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     run: () => import('../tools/console/main.ts'),
   },
   evidence: {
-    text: 'runs and counts what docs/guarantees.md says, for a release',
+    text: 'runs the tests that show the guarantees, and counts, for a release: docs/dev/evidence.md',
     run: () => import('./evidence.ts'),
   },
   fuzz: {
