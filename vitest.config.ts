@@ -3,7 +3,7 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Their files take seconds each; those of the other folders fill the gaps at the end. */
-const SLOW = ['process', 'limits', 'quota', 'store', 'reload', 'cli', 'integration', 'regression'];
+const SLOW = ['process', 'limits', 'customers', 'store', 'control', 'cli', 'integration', 'regression'];
 
 class SlowFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

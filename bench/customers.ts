@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Redis } from 'ioredis';
-import { createApiKey, sha256Hex } from '../src/keys/api-key.ts';
+import { createApiKey, sha256Hex } from '../src/formats/api-key.ts';
 
 export interface Customer {
   readonly id: string;

@@ -1,7 +1,6 @@
 /** The customers of the quick start, one for each plan, with keys that everyone knows. */
-
-import type { AdminClient } from '../src/admin-client/admin-client.ts';
-import { AdminRefusal } from '../src/admin-client/failures.ts';
+import type { AdminClient } from '../src/api/client/admin-client.ts';
+import { AdminRefusal } from '../src/api/client/failures.ts';
 
 export const DEMO_CUSTOMERS = [
   { id: 'demo-starter', name: 'Demo Starter', plan: 'starter', key: 'tg_demo_starter' },

@@ -7,7 +7,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { AdminClient } from '../src/admin-client/admin-client.ts';
+import { AdminClient } from '../src/api/client/admin-client.ts';
 import { runCommandLine } from '../src/cli/command-line.ts';
 import { processEnvironment } from '../src/config/environment.ts';
 import { banner } from './banner.ts';

@@ -1,8 +1,8 @@
 /** The generated sections of docs/openapi/admin.yaml. */
-import * as queries from '../src/admin-api/queries.ts';
-import * as requests from '../src/admin-api/requests.ts';
-import * as responses from '../src/admin-api/responses.ts';
-import { ADMIN_ROUTES } from '../src/admin-api/routes.ts';
+import * as queries from '../src/api/admin/queries.ts';
+import * as requests from '../src/api/admin/requests.ts';
+import * as responses from '../src/api/admin/responses.ts';
+import { ADMIN_ROUTES } from '../src/api/admin/routes.ts';
 import { OPERATIONS } from './admin-operations.ts';
 import { REFUSALS, type RefusalName } from './admin-refusals.ts';
 import { openApiSections } from './openapi-sections.ts';

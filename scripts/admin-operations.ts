@@ -1,5 +1,5 @@
 /** The texts of the operations in docs/openapi/admin.yaml, and what the table of routes does not say about their replies. */
-import type { Endpoint } from '../src/admin-api/routes.ts';
+import type { Endpoint } from '../src/api/admin/routes.ts';
 import type { RefusalName } from './admin-refusals.ts';
 import type { Operation } from './openapi-sections.ts';
 

@@ -5,9 +5,9 @@
 import { cpSync } from 'node:fs';
 import { sep } from 'node:path';
 
-const CLIENT = ['', 'client', ''].join(sep);
+const BROWSER_CODE = new RegExp(['', 'pages', '\\w+', ''].join(`\\${sep}`));
 
 cpSync(new URL('../src', import.meta.url), new URL('../dist', import.meta.url), {
   recursive: true,
-  filter: (source) => !source.endsWith('.ts') || source.includes(CLIENT),
+  filter: (source) => !source.endsWith('.ts') || BROWSER_CODE.test(source),
 });

@@ -8,8 +8,8 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { loadConfig } from '../src/config/load.ts';
 import { ConfigError } from '../src/config/problems.ts';
+import { PROBLEMS } from '../src/http/problems/table.ts';
 import { METRICS, type MetricDefinition } from '../src/observability/metric-definitions.ts';
-import { PROBLEMS } from '../src/problems/table.ts';
 import { adminSections } from './admin-openapi.ts';
 import { BOUNDARIES, boundaryFaults, circleFaults } from './boundaries.ts';
 import { chartValues } from './chart-values.ts';

@@ -28,7 +28,7 @@ export const PROMISES: readonly Promised[] = [
     brokenBy: NOT_COVERED,
     model: true,
     tests: {
-      'test/quota/simulation.test.ts': [
+      'test/customers/quota/simulation.test.ts': [
         'whatever networks, stopped processes, clocks and crashes do',
         'with the store away now and then, when nothing is admitted without it',
       ],
@@ -46,7 +46,7 @@ export const PROMISES: readonly Promised[] = [
     brokenBy:
       'a gateway that crashes or loses its connection to the store: the unused units of its open leases, and those of reservations whose reply is lost, stay counted for an hour',
     tests: {
-      'test/quota/simulation.test.ts': [
+      'test/customers/quota/simulation.test.ts': [
         'all of the limit that no request has used',
         'less what crashes and lost messages have cost, and nothing else',
       ],
@@ -58,7 +58,7 @@ export const PROMISES: readonly Promised[] = [
     brokenBy: '`on_error: allow`; gateways that start together and do not know of each other',
     model: true,
     tests: {
-      'test/quota/simulation.test.ts': [
+      'test/customers/quota/simulation.test.ts': [
         'no 3600 s see more than the limit and a share for each gateway, and nothing is reported twice',
       ],
       'test/faults/store-under-load.test.ts': [
@@ -98,7 +98,7 @@ export const PROMISES: readonly Promised[] = [
     brokenBy:
       'a lower limit meanwhile; a refusal that is decided locally, while the store is unavailable, says 30 s at most',
     tests: {
-      'test/quota/simulation.test.ts': ['who waits as long as a refusal says, alone, is admitted'],
+      'test/customers/quota/simulation.test.ts': ['who waits as long as a refusal says, alone, is admitted'],
       'test/integration/retry-after.test.ts': [
         'a client that waits exactly as long as its refusal said, alone, is admitted',
       ],
@@ -187,7 +187,7 @@ export const PROMISES: readonly Promised[] = [
     bound: 'the last valid one stays in use',
     brokenBy: '–',
     tests: {
-      'test/reload/swaps.load.test.ts': [
+      'test/control/reload/swaps.load.test.ts': [
         'a file truncated anywhere disturbs no request, and each truncation is reported',
       ],
     },
@@ -254,7 +254,7 @@ export function readEvidence(): Evidence {
 
 /** Parts whose evidence is about the quota and its stores. */
 const QUOTA_PARTS = ['tests', 'faults', 'model', 'servers', 'over-admission'];
-const QUOTA_FOLDERS = ['src/quota', 'src/store'];
+const QUOTA_FOLDERS = ['src/customers/quota', 'src/store'];
 
 /** Returns the parts whose evidence is older than a change of the quota or the stores, as far as git knows. */
 export function staleParts(runs = readEvidence().runs, root = ROOT): string[] {

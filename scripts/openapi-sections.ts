@@ -4,10 +4,10 @@
  */
 import { Document, isCollection, visit } from 'yaml';
 import { z } from 'zod';
-import { REQUESTS_PER_HOUR } from '../src/admin-api/requests.ts';
-import { PROBLEM } from '../src/admin-api/responses.ts';
-import { type ApiRoute, type RouteTable, routeOf } from '../src/admin-api/route-table.ts';
-import { PROBLEMS, type ProblemCode } from '../src/problems/table.ts';
+import { REQUESTS_PER_HOUR } from '../src/api/admin/requests.ts';
+import { PROBLEM } from '../src/api/admin/responses.ts';
+import { type ApiRoute, type RouteTable, routeOf } from '../src/api/admin/route-table.ts';
+import { PROBLEMS, type ProblemCode } from '../src/http/problems/table.ts';
 
 type JsonSchema = z.core.JSONSchema.BaseSchema;
 

@@ -19,7 +19,7 @@ const TITLES = 'Redis.*(light.*(overview|customer) is|a limit is tried out|every
 /** Returns the SHA-256 of the sources of all pages, in hex. */
 function pagesHash(): string {
   const hash = createHash('sha256');
-  for (const file of globSync('src/{pages,console,portal}/client/*', { cwd: REPOSITORY }).toSorted()) {
+  for (const file of globSync('src/pages/*/*', { cwd: REPOSITORY }).toSorted()) {
     hash.update(`${file}\0`).update(readFileSync(join(REPOSITORY, file)));
   }
   return hash.digest('hex');

@@ -1,9 +1,9 @@
 /** The generated sections of docs/openapi/portal.yaml, with the texts of its operations and refusals. */
-import * as queries from '../src/admin-api/queries.ts';
-import * as requests from '../src/admin-api/requests.ts';
-import * as responses from '../src/admin-api/responses.ts';
-import * as documents from '../src/portal-api/portal-documents.ts';
-import { PAGE_LIMIT, PORTAL_ROUTES, type PortalEndpoint } from '../src/portal-api/portal-routes.ts';
+import * as queries from '../src/api/admin/queries.ts';
+import * as requests from '../src/api/admin/requests.ts';
+import * as responses from '../src/api/admin/responses.ts';
+import * as documents from '../src/api/portal/portal-documents.ts';
+import { PAGE_LIMIT, PORTAL_ROUTES, type PortalEndpoint } from '../src/api/portal/portal-routes.ts';
 import { type Operation, openApiSections, type Refusal } from './openapi-sections.ts';
 
 const REFUSALS = {

@@ -1,7 +1,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
-import { type AuditRow, auditRowsOf } from '../admin-api/audit-rows.ts';
-import type { AuditAction, AuditDocument } from '../admin-api/responses.ts';
-import { printableJson } from '../admin-client/printable.ts';
+import { type AuditRow, auditRowsOf } from '../api/admin/audit-rows.ts';
+import type { AuditAction, AuditDocument } from '../api/admin/responses.ts';
+import { printableJson } from '../api/client/printable.ts';
 import { documentCommand, integerParser } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { print, printJson, printList } from './output.ts';

@@ -1,4 +1,4 @@
-import { printable } from '../admin-client/printable.ts';
+import { printable } from '../api/client/printable.ts';
 import { inNumber } from '../base/in-number.ts';
 import type { Config } from '../config/config.ts';
 import { processEnvironment } from '../config/environment.ts';

@@ -1,7 +1,7 @@
 import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings';
 import { processEnvironment, removeUnverifiedTls } from '../config/environment.ts';
-import { LOG_FORMATS } from '../config/formats.ts';
 import { ConfigError } from '../config/problems.ts';
+import { LOG_FORMATS } from '../formats/path-and-origin.ts';
 import { readVersion } from '../process/version.ts';
 import { addAuditCommand } from './audit.ts';
 import { addCompleteIdsCommand } from './completion.ts';

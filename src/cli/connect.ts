@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { AdminClient } from '../admin-client/admin-client.ts';
+import type { AdminClient } from '../api/client/admin-client.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { systemReason } from '../config/problems.ts';
 import type { AdminOptions } from './admin-commands.ts';
@@ -18,7 +18,7 @@ export async function connect({ adminUrl, adminTokenFile }: AdminOptions): Promi
     throw new Error(`the token in ${tokenSource} cannot be sent: it must be printable ASCII in one line`);
   }
   // Imported here, because it loads the schemas of the whole admin API, which no help needs.
-  const { AdminClient } = await import('../admin-client/admin-client.ts');
+  const { AdminClient } = await import('../api/client/admin-client.ts');
   return new AdminClient({ url: adminUrl, token, tokenSource });
 }
 

@@ -4,11 +4,11 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { customerMembers, END_NEEDS_SUSPENSION, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
-import type { ConfigDocument, CustomerDocument } from '../admin-api/responses.ts';
-import type { AdminClient } from '../admin-client/admin-client.ts';
-import { AdminRefusal } from '../admin-client/failures.ts';
-import { printable } from '../admin-client/printable.ts';
+import { customerMembers, END_NEEDS_SUSPENSION, NEW_CUSTOMER_ID } from '../api/admin/requests.ts';
+import type { ConfigDocument, CustomerDocument } from '../api/admin/responses.ts';
+import type { AdminClient } from '../api/client/admin-client.ts';
+import { AdminRefusal } from '../api/client/failures.ts';
+import { printable } from '../api/client/printable.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile } from './import.ts';
 import { fromText, type Line, type RawLine } from './import-file.ts';

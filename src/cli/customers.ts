@@ -1,8 +1,8 @@
 /** Commands for customers: plans, limits, suspension. */
 import type { Command } from '@commander-js/extra-typings';
-import type { CustomerDocument } from '../admin-api/responses.ts';
-import type { AdminClient } from '../admin-client/admin-client.ts';
-import { printable } from '../admin-client/printable.ts';
+import type { CustomerDocument } from '../api/admin/responses.ts';
+import type { AdminClient } from '../api/client/admin-client.ts';
+import { printable } from '../api/client/printable.ts';
 import { inNumber } from '../base/in-number.ts';
 import {
   customerArgument,

@@ -3,7 +3,7 @@
  * character. One pass finds all faults. No fault repeats a value, because it may be a key.
  */
 import type { z } from 'zod';
-import { describeIssue } from '../admin-api/requests.ts';
+import { describeIssue } from '../api/admin/requests.ts';
 import { type LineFault, parseCsv } from './csv.ts';
 
 export type Line<Item> = Item & { readonly line: number };

@@ -2,9 +2,9 @@
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import type { z } from 'zod';
-import type { CustomerDocument } from '../admin-api/responses.ts';
-import type { AdminClient } from '../admin-client/admin-client.ts';
-import { AdminRefusal, describeProblem } from '../admin-client/failures.ts';
+import type { CustomerDocument } from '../api/admin/responses.ts';
+import type { AdminClient } from '../api/client/admin-client.ts';
+import { AdminRefusal, describeProblem } from '../api/client/failures.ts';
 import { systemReason } from '../config/problems.ts';
 import type { DocumentOptions } from './admin-commands.ts';
 import { connect } from './connect.ts';

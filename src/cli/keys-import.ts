@@ -3,10 +3,10 @@
  * keys imported. A key that its customer already has is not changed, so the same file can be imported again.
  */
 import { z } from 'zod';
-import { keyCreation, NEW_CUSTOMER_ID } from '../admin-api/requests.ts';
-import type { AdminClient } from '../admin-client/admin-client.ts';
-import { AdminRefusal } from '../admin-client/failures.ts';
-import { sha256Hex } from '../keys/api-key.ts';
+import { keyCreation, NEW_CUSTOMER_ID } from '../api/admin/requests.ts';
+import type { AdminClient } from '../api/client/admin-client.ts';
+import { AdminRefusal } from '../api/client/failures.ts';
+import { sha256Hex } from '../formats/api-key.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile, severalAtOnce } from './import.ts';
 import { fromText, type Line, type RawLine } from './import-file.ts';

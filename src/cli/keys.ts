@@ -1,11 +1,11 @@
 /** Commands for API keys. */
 import { text } from 'node:stream/consumers';
 import { Argument, type Command, Option } from '@commander-js/extra-typings';
-import { MAX_GRACE_SECONDS } from '../admin-api/allowed-values.ts';
-import type { KeyDocument } from '../admin-api/responses.ts';
-import type { ReplyOf } from '../admin-api/routes.ts';
-import { printable } from '../admin-client/printable.ts';
-import { isKeyBeginning, isPossibleKey, MAX_KEY_BEGINNING_LENGTH, sha256Hex } from '../keys/api-key.ts';
+import { MAX_GRACE_SECONDS } from '../api/admin/allowed-values.ts';
+import type { KeyDocument } from '../api/admin/responses.ts';
+import type { ReplyOf } from '../api/admin/routes.ts';
+import { printable } from '../api/client/printable.ts';
+import { isKeyBeginning, isPossibleKey, MAX_KEY_BEGINNING_LENGTH, sha256Hex } from '../formats/api-key.ts';
 import {
   customerArgument,
   destructiveCommand,

@@ -1,6 +1,6 @@
 /** Commands for notices to webhooks that are not delivered yet. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import type { NoticeDocument } from '../admin-api/responses.ts';
+import type { NoticeDocument } from '../api/admin/responses.ts';
 import { documentCommand, parseCustomerId } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { EXIT } from './exit-status.ts';

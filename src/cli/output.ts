@@ -1,5 +1,5 @@
 /** Writes results to standard output and remarks to standard error, so that results can be piped. */
-import { printableJson } from '../admin-client/printable.ts';
+import { printableJson } from '../api/client/printable.ts';
 import { BrokenPipeError } from './exit-status.ts';
 import { type Columns, formatDocument, formatTable } from './table.ts';
 

@@ -1,7 +1,7 @@
 /** Commands for links to the portal. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { PORTAL_SCOPES } from '../admin-api/allowed-values.ts';
-import { printable } from '../admin-client/printable.ts';
+import { PORTAL_SCOPES } from '../api/admin/allowed-values.ts';
+import { printable } from '../api/client/printable.ts';
 import { MAX_PORTAL_SESSION_MS } from '../store/portal-sessions.ts';
 import { customerArgument, destructiveCommand, documentCommand } from './admin-commands.ts';
 import { confirm } from './confirm.ts';

@@ -1,9 +1,9 @@
 /** Commands for the configuration that a gateway runs, and for a file that it might run. */
 import { readFile } from 'node:fs/promises';
 import type { Command } from '@commander-js/extra-typings';
-import type { PreviewDocument } from '../admin-api/responses.ts';
-import { AdminRefusal } from '../admin-client/failures.ts';
-import { printable } from '../admin-client/printable.ts';
+import type { PreviewDocument } from '../api/admin/responses.ts';
+import { AdminRefusal } from '../api/client/failures.ts';
+import { printable } from '../api/client/printable.ts';
 import { systemReason } from '../config/problems.ts';
 import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';

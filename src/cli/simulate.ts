@@ -7,7 +7,7 @@
  * - `perhaps`: anything else.
  */
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
-import type { AdminClient } from '../admin-client/admin-client.ts';
+import type { AdminClient } from '../api/client/admin-client.ts';
 import { type DocumentOptions, documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';

@@ -1,6 +1,6 @@
 import type { Command } from '@commander-js/extra-typings';
-import type { StatusDocument } from '../admin-api/responses.ts';
-import { printable } from '../admin-client/printable.ts';
+import type { StatusDocument } from '../api/admin/responses.ts';
+import { printable } from '../api/client/printable.ts';
 import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { printJson, printSections } from './output.ts';

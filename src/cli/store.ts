@@ -1,9 +1,9 @@
 /** Commands for the store itself, which they open with the configuration file of a gateway. */
-import { printable, printableJson } from '../admin-client/printable.ts';
+import { printable, printableJson } from '../api/client/printable.ts';
 import { systemClock } from '../base/clock.ts';
-import { isValidKey } from '../keys/key-state.ts';
+import { isValidKey } from '../customers/keys/key-state.ts';
+import { effectiveLimit, type LimitPolicy, planOf } from '../customers/quota/effective-limit.ts';
 import { withConfiguredStore } from '../process/configured-store.ts';
-import { effectiveLimit, type LimitPolicy, planOf } from '../quota/effective-limit.ts';
 import {
   type FaultCode,
   type InspectedRecord,

@@ -1,5 +1,5 @@
 /** Formats tables as plain text, aligned by spaces. Cells contain untrusted text, which is made printable. */
-import { printable } from '../admin-client/printable.ts';
+import { printable } from '../api/client/printable.ts';
 
 /** A value that is not set is shown as `-`. */
 type Cell = string | number | boolean | null | undefined;

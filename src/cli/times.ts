@@ -1,6 +1,6 @@
 /** Parses times and durations that users type: `2030-01-31`, `2030-01-31T12:00:00Z`, `90d`. */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
-import { parseTimestamp } from '../base/timestamp.ts';
+import { parseTimestamp } from '../formats/timestamp.ts';
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const DURATION = /^(\d{1,5})([smhd])$/;

@@ -1,8 +1,8 @@
 /** Commands for usage, now and in the past, and for what limits it. */
 import { type Command, Option } from '@commander-js/extra-typings';
-import { EXPORT_FORMATS } from '../admin-api/allowed-values.ts';
-import type { CustomerUsageDocument, NearCustomerDocument, RefusedCustomerDocument } from '../admin-api/responses.ts';
-import { printable } from '../admin-client/printable.ts';
+import { EXPORT_FORMATS } from '../api/admin/allowed-values.ts';
+import type { CustomerUsageDocument, NearCustomerDocument, RefusedCustomerDocument } from '../api/admin/responses.ts';
+import { printable } from '../api/client/printable.ts';
 import {
   adminCommand,
   customerArgument,

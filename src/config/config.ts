@@ -97,7 +97,9 @@ interface ClientTls {
 }
 
 interface StoreConfig extends Omit<Section<'store'>, 'url' | 'urlFile' | 'tls' | 'sentinel'> {
-  /** In the form that src/store/store-address.ts parses; a file's path is absolute. Secret: may contain a password. */
+  /**
+   * In the form that src/formats/store-address.ts parses; a file's path is absolute. Secret: may contain a password.
+   */
   readonly url: string;
   /** Only with TLS. */
   readonly tls?: ClientTls;

@@ -2,14 +2,14 @@
  * Rules that concern several keys. Each rule skips values that are invalid by themselves, so that one run reports both
  * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
-import { isLoopback } from '../base/trustworthy-url.ts';
-import { isWebhookUrl } from '../base/webhook-url.ts';
-import { readSigningKeyFile } from '../identity/signing-key-file.ts';
-import { parseWebhookSecret, WEBHOOK_SECRET_RULE } from '../notices/webhook-signature.ts';
-import { parseStoreUrl } from '../store/store-address.ts';
-import { checkCertificate, readCertificates } from '../tls/certificate.ts';
+import { isRoutePrefix, isWildcard, isWithin, parseHeaderLines, parseUpstreamUrl } from '../formats/path-and-origin.ts';
+import { readSigningKeyFile } from '../formats/signing-key-file.ts';
+import { parseStoreUrl } from '../formats/store-address.ts';
+import { isLoopback } from '../formats/url.ts';
+import { parseWebhookSecret, WEBHOOK_SECRET_RULE } from '../formats/webhook-signature.ts';
+import { isWebhookUrl } from '../formats/webhook-url.ts';
+import { checkCertificate, readCertificates } from '../http/tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
-import { isRoutePrefix, isWildcard, isWithin, parseHeaderLines, parseUpstreamUrl } from './formats.ts';
 import { settingAt } from './json-schema.ts';
 import type { ConfigFault, Path } from './problems.ts';
 import type { SchemaCheck } from './schema-check.ts';

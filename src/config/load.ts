@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
-import { readSigningKeyFile } from '../identity/signing-key-file.ts';
-import { parseStoreUrl } from '../store/store-address.ts';
+import { isRoutePrefix, parseHeaderLines, parseOrigin, parseUpstreamUrl } from '../formats/path-and-origin.ts';
+import { readSigningKeyFile } from '../formats/signing-key-file.ts';
+import { parseStoreUrl } from '../formats/store-address.ts';
 import type { AdminConfig, Config, ConfigSource, NoticesConfig, Section, TracingConfig } from './config.ts';
 import { disclosedFile } from './config-changes.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
@@ -9,7 +10,6 @@ import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
 import type { Environment } from './environment.ts';
-import { isRoutePrefix, parseHeaderLines, parseOrigin, parseUpstreamUrl } from './formats.ts';
 import { deepFreeze } from './freeze.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } from './problems.ts';

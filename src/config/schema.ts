@@ -3,7 +3,7 @@
  * keys are in cross-checks.ts.
  */
 import type { z } from 'zod';
-import { LOG_FORMATS } from './formats.ts';
+import { LOG_FORMATS } from '../formats/path-and-origin.ts';
 import * as types from './setting-types.ts';
 
 const listen = types.mapping({

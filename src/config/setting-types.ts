@@ -4,13 +4,20 @@
  */
 import { METHODS } from 'node:http';
 import { z } from 'zod';
-import { isAddressOrBlock } from '../base/address-block.ts';
 import { camelCased } from '../base/camel-case.ts';
-import { isHttpUrl, isTrustworthyUrl } from '../base/trustworthy-url.ts';
-import { isWebhookUrl } from '../base/webhook-url.ts';
-import { isScope } from '../store/key-restrictions.ts';
+import { isAddressOrBlock } from '../formats/address-block.ts';
+import { isScope } from '../formats/key-restrictions.ts';
+import {
+  isDocumentationUrl,
+  isListenHost,
+  isPrefix,
+  isRoutePath,
+  parseOrigin,
+  parseUpstreamUrl,
+} from '../formats/path-and-origin.ts';
+import { isHttpUrl, isTrustworthyUrl } from '../formats/url.ts';
+import { isWebhookUrl } from '../formats/webhook-url.ts';
 import { isCustomerId } from '../store/record-fields.ts';
-import { isDocumentationUrl, isListenHost, isPrefix, isRoutePath, parseOrigin, parseUpstreamUrl } from './formats.ts';
 
 /** The longest delay of a Node.js timer. */
 const MAX_MS = 2_147_483_647;

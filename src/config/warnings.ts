@@ -5,11 +5,11 @@
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { camelCase } from '../base/camel-case.ts';
-import { hostOf } from '../base/host-name.ts';
-import { isLoopback, isTrustworthyUrl } from '../base/trustworthy-url.ts';
+import { hostOf } from '../formats/host.ts';
+import { isWildcard } from '../formats/path-and-origin.ts';
+import { isLoopback, isTrustworthyUrl } from '../formats/url.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
-import { isWildcard } from './formats.ts';
 import type { ConfigFault, Path } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import type { Secrets } from './secrets.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { type AddressBlocks, canonicalAddress, peerAddress } from '../base/address-block.ts';
+import { type AddressBlocks, canonicalAddress, peerAddress } from '../formats/address-block.ts';
 
 /** The client of a request, identified through the configured trusted proxies. */
 export interface Client {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { unescape as decodePercent } from 'node:querystring';
-import { containsGeneratedKey, isPossibleKey } from '../keys/api-key.ts';
-import type { Problem } from '../problems/document.ts';
+import { containsGeneratedKey, isPossibleKey } from '../formats/api-key.ts';
+import type { Problem } from '../http/problems/document.ts';
 
 /** How to treat a request with a valid API key that a browser sent (setting `auth.browser_keys`). */
 export type BrowserKeys = 'allow' | 'warn' | 'reject';

@@ -3,7 +3,7 @@
  * body of GET and HEAD. Node.js's strict parser has already checked the framing; the guard adds what Node.js leaves out.
  */
 import { isIPv6 } from 'node:net';
-import type { Problem } from '../problems/document.ts';
+import type { Problem } from '../http/problems/document.ts';
 import { findPathFault } from './path.ts';
 
 export interface GuardLimits {

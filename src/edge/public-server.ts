@@ -3,13 +3,13 @@ import { createServer, type IncomingMessage, type Server, STATUS_CODES } from 'n
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { Express } from 'express';
-import { peerAddress } from '../base/address-block.ts';
-import { announcesBody, type Connections } from '../listener/connections.ts';
-import { endWith } from '../listener/socket-control.ts';
-import { messageClasses } from '../listener/strict-app.ts';
-import { type Problem, problemResponse } from '../problems/document.ts';
-import type { ProblemCode } from '../problems/table.ts';
-import { type TlsKeys, tlsOptions } from '../tls/tls-options.ts';
+import { peerAddress } from '../formats/address-block.ts';
+import { announcesBody, type Connections } from '../http/listener/connections.ts';
+import { endWith } from '../http/listener/socket-control.ts';
+import { messageClasses } from '../http/listener/strict-app.ts';
+import { type Problem, problemResponse } from '../http/problems/document.ts';
+import type { ProblemCode } from '../http/problems/table.ts';
+import { type TlsKeys, tlsOptions } from '../http/tls/tls-options.ts';
 import { failBody } from '../upstream/request-body.ts';
 import { hideTarget } from './guard.ts';
 

@@ -2,7 +2,7 @@
  * Quota headers: draft-ietf-httpapi-ratelimit-headers-11 (`RateLimit-Policy` §3, `RateLimit` §4) and the
  * `X-RateLimit-*` headers that older clients read.
  */
-import type { BurstState, QuotaDecision } from '../quota/customer-quota.ts';
+import type { BurstState, QuotaDecision } from '../customers/quota/customer-quota.ts';
 import type { Limit, NonEmpty, Policy } from '../store/store.ts';
 
 export const BURST_POLICY = 'burst';
@@ -11,7 +11,7 @@ const WINDOW_SECONDS: Readonly<Record<Policy, number>> = { hourly: 3600 };
 const BURST_RESET_SECONDS = 1;
 
 export interface LimitState extends Limit {
-  /** See `Admitted.remaining` in src/quota/hourly-quota.ts. */
+  /** See `Admitted.remaining` in src/customers/quota/hourly-quota.ts. */
   readonly remaining: number;
   /** Seconds until more than `remaining` become available, at least 1. */
   readonly resetSeconds: number;

@@ -1,15 +1,15 @@
 import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
+import type { QuotaDecision } from '../customers/quota/customer-quota.ts';
+import type { HistoryCollector } from '../customers/usage/history-collector.ts';
+import { PROBLEMS, type ProblemCode } from '../http/problems/table.ts';
 import type { AccessLog, AccessRecord } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { BrowserUseOutcome, Metrics } from '../observability/metrics.ts';
 import type { RecentRefusals } from '../observability/recent-refusals.ts';
-import { PROBLEMS, type ProblemCode } from '../problems/table.ts';
-import type { QuotaDecision } from '../quota/customer-quota.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
 import { isClientFault } from '../upstream/failures.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
-import type { HistoryCollector } from '../usage/history-collector.ts';
 import { BURST_POLICY } from './rate-limit-headers.ts';
 import type { AdmittedDecision, RequestContext } from './request-context.ts';
 

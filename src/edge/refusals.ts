@@ -1,6 +1,6 @@
 /** Builds the problem documents for requests that the gateway refuses or whose forwarding fails. */
-import type { Problem } from '../problems/document.ts';
-import type { QuotaDecision } from '../quota/customer-quota.ts';
+import type { QuotaDecision } from '../customers/quota/customer-quota.ts';
+import type { Problem } from '../http/problems/document.ts';
 import { mapAll, type Policy } from '../store/store.ts';
 import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
 import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';

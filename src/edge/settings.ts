@@ -1,6 +1,6 @@
-import type { Assertions } from '../identity/assertions.ts';
-import type { FailedAttempts } from '../listener/failed-attempts.ts';
-import type { Tracing } from '../tracing/tracing.ts';
+import type { FailedAttempts } from '../http/listener/failed-attempts.ts';
+import type { Tracing } from '../observability/tracing/tracing.ts';
+import type { Assertions } from '../upstream/identity/assertions.ts';
 import type { CredentialsPolicy } from '../upstream/request-headers.ts';
 import type { ProxyTrust } from './client-address.ts';
 import type { BrowserKeys, Challenges } from './credentials.ts';

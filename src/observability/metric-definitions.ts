@@ -3,7 +3,7 @@
  * generated from it. Times are in seconds. The configuration bounds the label values, and customers are limited in
  * number. No label has a key, a raw path or a header.
  */
-import type { NoticeType } from '../notices/notice.ts';
+import type { NoticeType } from '../customers/notices/notice.ts';
 import type { RetryResult } from '../upstream/upstreams.ts';
 
 /** `primary`: the primary process reports the metric, the workers do not. */

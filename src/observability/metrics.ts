@@ -1,7 +1,7 @@
 /** What the gateway counts and measures, one method per event. See metric-definitions.ts for what each metric means. */
 import { type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
-import type { NoticeType } from '../notices/notice.ts';
-import type { QuotaMode } from '../quota/hourly-quota.ts';
+import type { NoticeType } from '../customers/notices/notice.ts';
+import type { QuotaMode } from '../customers/quota/hourly-quota.ts';
 import type { NoticeState } from '../store/notices.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { RetryResult } from '../upstream/upstreams.ts';

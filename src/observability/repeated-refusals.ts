@@ -7,7 +7,7 @@
  * identified. The lines of all senders together are limited, too. Above that limit, refusals of senders that are new in
  * this window are summed up by code alone, without an entry of their own: so the limit also bounds memory.
  */
-import { addressBlock } from '../base/address-block.ts';
+import { addressBlock } from '../formats/address-block.ts';
 
 const LINES_PER_SENDER = 100;
 

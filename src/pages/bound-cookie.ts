@@ -9,7 +9,7 @@
  * name may be the valid one.
  */
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Problem } from '../problems/document.ts';
+import type { Problem } from '../http/problems/document.ts';
 
 type Scheme = 'http' | 'https';
 

@@ -16,8 +16,8 @@ import { brotliCompressSync, gzipSync } from 'node:zlib';
 
 /** The path of each site, and the folders below src/ with its files, whose names must be distinct within a site. */
 export const SITES = {
-  console: { path: '/console', folders: ['pages/client', 'console/client'] },
-  portal: { path: '/portal', folders: ['pages/client', 'portal/client'] },
+  console: { path: '/console', folders: ['pages/client', 'pages/console'] },
+  portal: { path: '/portal', folders: ['pages/client', 'pages/portal'] },
 } as const satisfies Readonly<Record<string, { readonly path: string; readonly folders: readonly string[] }>>;
 
 export type Site = keyof typeof SITES;
@@ -49,8 +49,8 @@ const EXTENSION = extname(import.meta.filename);
  * classic script a module. Of the gateway, only modules without imports.
  */
 const LIBRARIES: Readonly<Record<string, readonly [file?: string, suffix?: string]>> = {
-  '../../admin-api/audit-rows.ts': [`../admin-api/audit-rows${EXTENSION}`],
-  '../../problems/table.ts': [`../problems/table${EXTENSION}`],
+  '../../api/admin/audit-rows.ts': [`../api/admin/audit-rows${EXTENSION}`],
+  '../../http/problems/table.ts': [`../http/problems/table${EXTENSION}`],
   preact: [],
   'preact/hooks': [],
   htm: [],

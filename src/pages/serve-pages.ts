@@ -1,7 +1,7 @@
 /** Serves the page of a site and its files. They contain no data, so they are served without authentication. */
 import { type Request, type RequestHandler, type Response, Router } from 'express';
-import { sendProblem } from '../problems/document.ts';
-import { SECURITY_HEADERS } from '../problems/security-headers.ts';
+import { sendProblem } from '../http/problems/document.ts';
+import { SECURITY_HEADERS } from '../http/problems/security-headers.ts';
 import { type PageFile, type PageFiles, SITES, type Site } from './build-files.ts';
 
 /** One year, the most that RFC 9111 suggests. */

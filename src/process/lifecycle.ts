@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
-import type { ReloadOutcome, ReloadTrigger } from '../reload/reloader.ts';
+import type { ReloadOutcome, ReloadTrigger } from '../control/reload/reloader.ts';
 import type { ControlPlane } from './control-plane.ts';
 import type { ProcessParts } from './observed-store.ts';
 

@@ -2,11 +2,11 @@
 import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import { withoutUserInfo } from '../config/disclose.ts';
-import { isValidKey } from '../keys/key-state.ts';
-import { countCustomersWithoutPlan } from '../reload/customers-without-plan.ts';
+import { countCustomersWithoutPlan } from '../control/reload/customers-without-plan.ts';
+import { isValidKey } from '../customers/keys/key-state.ts';
+import { parseStoreUrl } from '../formats/store-address.ts';
 import { tryStore } from '../store/open/try-store.ts';
 import type { RecordStore, Store, StoreFinding } from '../store/store.ts';
-import { parseStoreUrl } from '../store/store-address.ts';
 import { tryUpstream } from '../upstream/try-upstream.ts';
 import { withStore } from './configured-store.ts';
 

@@ -2,9 +2,9 @@
  * Faults in key and customer records that other programs wrote, each with its remedy. Messages show a field's value
  * only where it cannot be an API key.
  */
-import { parseTimestamp } from '../base/timestamp.ts';
-import { isWebhookUrl, WEBHOOK_URL_RULE } from '../base/webhook-url.ts';
-import { MAX_RESTRICTIONS, parseAllowedAddresses, parseScopes } from './key-restrictions.ts';
+import { MAX_RESTRICTIONS, parseAllowedAddresses, parseScopes } from '../formats/key-restrictions.ts';
+import { parseTimestamp } from '../formats/timestamp.ts';
+import { isWebhookUrl, WEBHOOK_URL_RULE } from '../formats/webhook-url.ts';
 import {
   type CustomerFields,
   type CustomerRecord,

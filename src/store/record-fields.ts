@@ -2,8 +2,8 @@
  * Key and customer records, and their form as named text fields, in which both stores keep them. An absent, null or empty
  * field is unset. Other programs also write such records, so no value is trusted.
  */
-import { parseTimestamp } from '../base/timestamp.ts';
-import { type KeyRestrictions, parseAllowedAddresses, parseScopes } from './key-restrictions.ts';
+import { type KeyRestrictions, parseAllowedAddresses, parseScopes } from '../formats/key-restrictions.ts';
+import { parseTimestamp } from '../formats/timestamp.ts';
 
 /** An API key as stored under the SHA-256 of its value; the value itself is stored nowhere. Times: ISO 8601 UTC. */
 export interface KeyRecord extends KeyRestrictions {

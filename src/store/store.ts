@@ -5,10 +5,10 @@
  *
  * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store cannot perform the call.
  */
+import type { KeyRestrictions } from '../formats/key-restrictions.ts';
 import type { AnnouncedInstance, InstanceState } from './announced-instances.ts';
 import type { CustomerSearch } from './customer-search.ts';
 import type { Invalidations } from './invalidations.ts';
-import type { KeyRestrictions } from './key-restrictions.ts';
 import type { NoticeStore } from './notices.ts';
 import type { NotifySecretStore } from './notify-secrets.ts';
 import type { PortalSessionStore } from './portal-sessions.ts';

@@ -1,4 +1,4 @@
-import type { ProblemCode } from '../problems/table.ts';
+import type { ProblemCode } from '../http/problems/table.ts';
 import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
 import { InvalidResponseError } from './http1/response-parser.ts';
 

@@ -1,6 +1,6 @@
 import { isIP, type LookupFunction } from 'node:net';
 import type { Scheduler } from '../base/clock.ts';
-import { hostOf } from '../base/host-name.ts';
+import { hostOf } from '../formats/host.ts';
 import type { Balanced } from './balancer.ts';
 import { Ejection, type EjectionReason } from './health/ejection.ts';
 import { type HealthCheckConfig, HealthChecks } from './health/health-checks.ts';

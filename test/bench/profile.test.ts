@@ -7,7 +7,7 @@ const FRAMES: readonly (readonly [functionName: string, url: string, children: r
   ['(garbage collector)', '', []],
   ['parserOnIncoming', 'node:_http_server', [5]],
   ['handle', 'file:///app/src/edge/public-app.ts', [6, 7]],
-  ['sha256Hex', 'file:///app/src/keys/api-key.ts', [8]],
+  ['sha256Hex', 'file:///app/src/formats/api-key.ts', [8]],
   ['writeLatin1String', '', []],
   ['hash', 'node:internal/crypto/hash', []],
   ['start', 'node:internal/main', []],

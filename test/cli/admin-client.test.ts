@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { expect, it } from 'vitest';
-import { AdminClient } from '../../src/admin-client/admin-client.ts';
-import { AdminRefusal } from '../../src/admin-client/failures.ts';
+import { AdminClient } from '../../src/api/client/admin-client.ts';
+import { AdminRefusal } from '../../src/api/client/failures.ts';
 import { problemDocument, startServer } from './support.ts';
 
 const TOKEN = 'marked-token';

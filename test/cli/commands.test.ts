@@ -1,7 +1,7 @@
 /** Each command against a running gateway; as a process where that makes a difference. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { failsChecksum } from '../../src/keys/api-key.ts';
-import { parseWebhookSecret } from '../../src/notices/webhook-signature.ts';
+import { failsChecksum } from '../../src/formats/api-key.ts';
+import { parseWebhookSecret } from '../../src/formats/webhook-signature.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import {

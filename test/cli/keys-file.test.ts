@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readImportFile } from '../../src/cli/import-file.ts';
 import { keysLayout } from '../../src/cli/keys-import.ts';
-import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
+import { createApiKey, sha256Hex } from '../../src/formats/api-key.ts';
 
 const NOW_MS = Date.parse('2026-03-01T12:00:00Z');
 const VALUE = 'marked.key-of/somebody+else_9c41==';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
+import { createApiKey, sha256Hex } from '../../src/formats/api-key.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import { STORES, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { CustomerHours } from '../../src/cli/simulate.ts';
-import { SHORT_LEASE } from '../../src/quota/leases.ts';
+import { SHORT_LEASE } from '../../src/customers/quota/leases.ts';
 import { MemoryHash } from '../../src/store/memory-hash.ts';
 import { HOURLY, reserve } from '../../src/store/window-arithmetic.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';

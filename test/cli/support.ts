@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished, vi } from 'vitest';
-import type { CustomerDocument, ProblemDocument } from '../../src/admin-api/responses.ts';
+import type { CustomerDocument, ProblemDocument } from '../../src/api/admin/responses.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { printableJson } from '../../src/admin-client/printable.ts';
+import { printableJson } from '../../src/api/client/printable.ts';
 import { type Columns, formatDocument, formatTable, shortTime } from '../../src/cli/table.ts';
 
 it('aligns columns, numbers to the right, and shows what is not set as -', () => {

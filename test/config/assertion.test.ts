@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { createPemPair } from '../identity/support.ts';
+import { createPemPair } from '../upstream/identity/support.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const HOW_TO = 'make one with: openssl genpkey -algorithm ed25519';

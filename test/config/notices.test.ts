@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { configChanges, disclosedChanges, uncomparedSecrets } from '../../src/config/config-changes.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { newWebhookSecret } from '../../src/notices/webhook-signature.ts';
+import { newWebhookSecret } from '../../src/formats/webhook-signature.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const [SECRET, OLD_SECRET] = [newWebhookSecret(), newWebhookSecret()];

@@ -1,6 +1,6 @@
 /** What `store.url` means, and what else is said of how the store lets the gateway in. */
 import { expect, it } from 'vitest';
-import { parseStoreUrl } from '../../src/store/store-address.ts';
+import { parseStoreUrl } from '../../src/formats/store-address.ts';
 import { createCertificate } from '../support/certificates.ts';
 import { load, problemsOf, withFolder } from './support.ts';
 

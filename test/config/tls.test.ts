@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { checkCertificate } from '../../src/tls/certificate.ts';
+import { checkCertificate } from '../../src/http/tls/certificate.ts';
 import { createCertificate } from '../support/certificates.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 

@@ -2,7 +2,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: what the configuration's own substitutions look like
 import { networkInterfaces } from 'node:os';
 import { describe, expect, test } from 'vitest';
-import { rewrite } from '../reload/support.ts';
+import { rewrite } from '../control/reload/support.ts';
 import { callAdmin } from '../support/admin.ts';
 import { startSystem } from '../support/system.ts';
 import { load, MINIMAL, withFolder } from './support.ts';

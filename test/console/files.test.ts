@@ -2,7 +2,7 @@ import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { PageFile, PageFiles } from '../../src/pages/build-files.ts';
 import { lazyPageFiles } from '../../src/pages/files.ts';
-import { startAdmin, type TestAdmin } from '../admin/support.ts';
+import { startAdmin, type TestAdmin } from '../control/admin/support.ts';
 import { send } from './support.ts';
 
 const MAX_FIRST_LOAD_BYTES = 120 * 1024;

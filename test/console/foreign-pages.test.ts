@@ -4,7 +4,7 @@
  * the page frames the console and has its user click there; or its domain resolves to the listener's address.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startAdmin, type TestAdmin, TOKEN } from '../admin/support.ts';
+import { startAdmin, type TestAdmin, TOKEN } from '../control/admin/support.ts';
 import { logIn, OWN_PAGE, postLogin, type SessionHeaders, send } from './support.ts';
 
 let admin: TestAdmin;

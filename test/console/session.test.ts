@@ -5,10 +5,10 @@
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { CompactEncrypt, decodeProtectedHeader, EncryptJWT } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { AdminDependencies } from '../../src/admin/dependencies.ts';
-import { createJwtVerifier } from '../../src/admin/jwt.ts';
-import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign } from '../admin/issuer.ts';
-import { NOW, startAdmin, TOKEN } from '../admin/support.ts';
+import type { AdminDependencies } from '../../src/control/admin/dependencies.ts';
+import { createJwtVerifier } from '../../src/control/admin/jwt.ts';
+import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign } from '../control/admin/issuer.ts';
+import { NOW, startAdmin, TOKEN } from '../control/admin/support.ts';
 import { logIn, OWN_PAGE, postLogin, type SessionHeaders, send, sessionOf } from './support.ts';
 
 const KEY = await createIssuerKey('key-1', 'EdDSA');

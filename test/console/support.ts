@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { TOKEN } from '../admin/support.ts';
+import { TOKEN } from '../control/admin/support.ts';
 
 export interface Received {
   readonly status: number;

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { stringify } from 'yaml';
+import { startCollector } from '../observability/tracing/collector.ts';
 import { callAdmin, postPreview } from '../support/admin.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
 import { startProgram } from '../support/process.ts';
 import { startRedis } from '../support/redis-server.ts';
-import { startCollector } from '../tracing/collector.ts';
 import { REPOSITORY } from './support/dockerfile.ts';
 
 test.each([1, 2])(

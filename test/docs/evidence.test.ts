@@ -21,7 +21,7 @@ function startRepository() {
     return git('rev-parse', '--short', 'HEAD');
   };
   git('init', '-q');
-  for (const folder of ['src/quota', 'src/edge']) mkdirSync(join(root, folder), { recursive: true });
+  for (const folder of ['src/customers/quota', 'src/edge']) mkdirSync(join(root, folder), { recursive: true });
   return { root, commit };
 }
 
@@ -29,16 +29,16 @@ const ran = (commit: string) => ({ model: { date: '2030-01-01', version: '1.0.0'
 
 test('evidence is stale once the quota has changed since its commit, and not by other changes', () => {
   const { root, commit } = startRepository();
-  const first = commit('src/quota/leases.ts', 'one');
+  const first = commit('src/customers/quota/leases.ts', 'one');
   commit('src/edge/app.ts', 'one');
   expect(staleParts(ran(first), root)).toEqual([]);
-  commit('src/quota/leases.ts', 'two');
+  commit('src/customers/quota/leases.ts', 'two');
   expect(staleParts(ran(first), root)).toEqual(['model']);
 });
 
 test('nothing is said of evidence whose commit git does not know', () => {
   const { root, commit } = startRepository();
-  commit('src/quota/leases.ts', 'one');
+  commit('src/customers/quota/leases.ts', 'one');
   expect(staleParts(ran('0123456789'), root)).toEqual([]);
   expect(staleParts({ model: { date: '2030-01-01', version: '1.0.0' } }, root)).toEqual([]);
 });

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
-import { AddressBlocks } from '../../src/base/address-block.ts';
 import { identifyClient } from '../../src/edge/client-address.ts';
+import { AddressBlocks } from '../../src/formats/address-block.ts';
 
 const TRUST = {
   trustedProxies: new AddressBlocks(['10.0.0.0/8', '192.0.2.1', '2001:db8::/32']),

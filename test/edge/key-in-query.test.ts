@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { hasKeyInQuery } from '../../src/edge/credentials.ts';
-import { createApiKey } from '../../src/keys/api-key.ts';
+import { createApiKey } from '../../src/formats/api-key.ts';
 
 const KEY = createApiKey();
 const MISTYPED = KEY.slice(0, -1) + (KEY.endsWith('a') ? 'b' : 'a');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import type { Authentication } from '../../src/customers/keys/authenticator.ts';
+import type { KeyUse } from '../../src/customers/keys/key-uses.ts';
 import { createRouteTable } from '../../src/edge/routes.ts';
-import type { Authentication } from '../../src/keys/authenticator.ts';
-import type { KeyUse } from '../../src/keys/key-uses.ts';
 import { goodKey, startEdge } from './support.ts';
 
 const HERE = { allowedAddresses: ['127.0.0.0/8'] };

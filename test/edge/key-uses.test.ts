@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import type { Authentication } from '../../src/keys/authenticator.ts';
-import type { KeyUse } from '../../src/keys/key-uses.ts';
+import type { Authentication } from '../../src/customers/keys/authenticator.ts';
+import type { KeyUse } from '../../src/customers/keys/key-uses.ts';
 import { goodKey, startEdge } from './support.ts';
 
 const known: Record<string, Authentication> = {

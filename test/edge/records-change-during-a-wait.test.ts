@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Authentication } from '../../src/keys/authenticator.ts';
+import type { Authentication } from '../../src/customers/keys/authenticator.ts';
 import { goodKey, startEdge } from './support.ts';
 
 const REVOKED: Authentication = { outcome: 'invalid', reason: 'revoked' };

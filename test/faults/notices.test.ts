@@ -1,4 +1,7 @@
-/** Notices of gateways that are processes of their own. Histories of hours: test/notices/many-gateways.load.test.ts. */
+/**
+ * Notices of gateways that are processes of their own. Histories of hours:
+ * test/customers/notices/many-gateways.load.test.ts.
+ */
 import { expect, onTestFinished, test } from 'vitest';
 import { bearer } from '../support/admin.ts';
 import { startGatewayProcess } from '../support/gateway-process.ts';

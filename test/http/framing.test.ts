@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ProblemCode } from '../../src/problems/table.ts';
+import type { ProblemCode } from '../../src/http/problems/table.ts';
 import { fieldValue } from './support/http-reader.ts';
 import { get, useHttpSystem } from './support/system.ts';
 

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
 import { createConversations } from '../../demo/sample-backend/conversations.ts';
 import { startSampleBackend } from '../../demo/sample-backend/sample-backend.ts';
-import { rewrite, takeOver } from '../reload/support.ts';
+import { rewrite, takeOver } from '../control/reload/support.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { EMBEDDED_STORE, startTestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';

@@ -3,7 +3,7 @@
  * who guesses, must not feel it: only failures count, and only failures are answered otherwise.
  */
 import { describe, expect, it } from 'vitest';
-import { createApiKey } from '../../src/keys/api-key.ts';
+import { createApiKey } from '../../src/formats/api-key.ts';
 import { bearer } from '../support/admin.ts';
 import { readMetric } from '../support/metrics.ts';
 import { keyName, type RedisSystem, startRedisSystem, writeKey } from '../support/redis-system.ts';

@@ -1,7 +1,7 @@
 /** Keys that are put through every call of the admin API and every way for it to fail, and must be found nowhere after. */
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { createApiKey } from '../../src/keys/api-key.ts';
+import { createApiKey } from '../../src/formats/api-key.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import { ADMIN_TOKEN, STORES, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';
 import { readStoreContent } from '../support/store-content.ts';

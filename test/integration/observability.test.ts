@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { createApiKey } from '../../src/keys/api-key.ts';
+import { createApiKey } from '../../src/formats/api-key.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { STORES, type TestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { createApiKey } from '../../src/keys/api-key.ts';
+import { createApiKey } from '../../src/formats/api-key.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { awakeMs } from '../support/awake-clock.ts';
 import { type Backend, startBackend } from '../support/backend.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { PROBLEMS, type ProblemCode } from '../../src/problems/table.ts';
+import { PROBLEMS, type ProblemCode } from '../../src/http/problems/table.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import { STORES, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';

@@ -2,8 +2,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock, systemScheduler } from '../../src/base/clock.ts';
-import type { Admission } from '../../src/quota/hourly-quota.ts';
-import { LeasedQuota } from '../../src/quota/leased-quota.ts';
+import type { Admission } from '../../src/customers/quota/hourly-quota.ts';
+import { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { HourlyWindow } from '../../src/store/redis/window/hourly-window.ts';

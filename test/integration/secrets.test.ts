@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { createApiKey } from '../../src/keys/api-key.ts';
+import { createApiKey } from '../../src/formats/api-key.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import { ADMIN_TOKEN, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { exchangeRaw } from '../support/raw-http.ts';

@@ -2,8 +2,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock, systemScheduler } from '../../src/base/clock.ts';
-import type { Admission } from '../../src/quota/hourly-quota.ts';
-import { LeasedQuota } from '../../src/quota/leased-quota.ts';
+import type { Admission } from '../../src/customers/quota/hourly-quota.ts';
+import { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { hourly } from '../support/hourly.ts';

@@ -1,7 +1,7 @@
 /** What customers, keys and windows take in Redis, by Redis's own account: the numbers of docs/capacity.md. */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
+import { createApiKey, sha256Hex } from '../../src/formats/api-key.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { expect, it } from 'vitest';
 import { configReference } from '../../scripts/config-reference.ts';
+import { PROBLEMS } from '../../src/http/problems/table.ts';
 import { METRICS } from '../../src/observability/metric-definitions.ts';
-import { PROBLEMS } from '../../src/problems/table.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const text = await readFile(resolve(ROOT, 'docs/security.md'), 'utf8');

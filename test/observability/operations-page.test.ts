@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { PROBLEMS } from '../../src/problems/table.ts';
+import { PROBLEMS } from '../../src/http/problems/table.ts';
 import { readAlerts, readDashboard } from '../prometheus/files.ts';
 
 const DOCS = new URL('../../docs/', import.meta.url);

@@ -5,9 +5,9 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { PROBLEMS } from '../../src/http/problems/table.ts';
 import { METRICS, type MetricDefinition } from '../../src/observability/metric-definitions.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
-import { PROBLEMS } from '../../src/problems/table.ts';
 import {
   dashboardQueries,
   type Panel,

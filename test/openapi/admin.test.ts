@@ -5,19 +5,19 @@ import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
-import { createAdminApp } from '../../src/admin/admin-app.ts';
-import type { AdminDependencies } from '../../src/admin/dependencies.ts';
-import { createJwtVerifier } from '../../src/admin/jwt.ts';
-import { KeySetUnavailableError } from '../../src/admin/remote-key-set.ts';
 import { systemClock } from '../../src/base/clock.ts';
-import { createApiKey, sha256Hex } from '../../src/keys/api-key.ts';
-import { newNotice } from '../../src/notices/notice.ts';
-import { isSecurityHeader } from '../../src/problems/security-headers.ts';
-import { PROBLEMS } from '../../src/problems/table.ts';
-import type { ReloadOutcome } from '../../src/reload/reloader.ts';
+import { createAdminApp } from '../../src/control/admin/admin-app.ts';
+import type { AdminDependencies } from '../../src/control/admin/dependencies.ts';
+import { createJwtVerifier } from '../../src/control/admin/jwt.ts';
+import { KeySetUnavailableError } from '../../src/control/admin/remote-key-set.ts';
+import type { ReloadOutcome } from '../../src/control/reload/reloader.ts';
+import { newNotice } from '../../src/customers/notices/notice.ts';
+import { createApiKey, sha256Hex } from '../../src/formats/api-key.ts';
+import { isSecurityHeader } from '../../src/http/problems/security-headers.ts';
+import { PROBLEMS } from '../../src/http/problems/table.ts';
 import { StoreUnavailableError } from '../../src/store/store.ts';
-import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from '../admin/issuer.ts';
-import { CONFIG_TEXT, NOW, startAdmin, type TestAdmin, TOKEN } from '../admin/support.ts';
+import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from '../control/admin/issuer.ts';
+import { CONFIG_TEXT, NOW, startAdmin, type TestAdmin, TOKEN } from '../control/admin/support.ts';
 import { ADMIN_TOKEN, REDIS_STORE } from '../support/gateway.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { startSystem } from '../support/system.ts';
@@ -220,7 +220,7 @@ function routesOf(stack: Router['stack']): string[] {
 }
 
 it('the file has the codes that the admin listener can answer, and no others, each with its status', () => {
-  const folder = new URL('../../src/admin/', import.meta.url);
+  const folder = new URL('../../src/control/admin/', import.meta.url);
   const source = readdirSync(folder).map((name) => readFileSync(new URL(name, folder), 'utf8'));
   const answered = Object.keys(PROBLEMS).filter((code) => source.some((text) => text.includes(`'${code}'`)));
   expect([...CONTRACT.codes.values()].flatMap((codes) => [...codes]).sort()).toEqual(answered.sort());

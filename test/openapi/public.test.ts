@@ -4,8 +4,8 @@ import type { RequestListener } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 import { startSampleBackend } from '../../demo/sample-backend/sample-backend.ts';
 import { OWN_HEADER_NAMES } from '../../src/edge/public-app.ts';
-import { createApiKey } from '../../src/keys/api-key.ts';
-import { PROBLEMS } from '../../src/problems/table.ts';
+import { createApiKey } from '../../src/formats/api-key.ts';
+import { PROBLEMS } from '../../src/http/problems/table.ts';
 import { startEdge } from '../edge/support.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import type { Backend } from '../support/backend.ts';
@@ -96,7 +96,7 @@ function expectFields(answers: readonly Received[], names: readonly string[]): v
 }
 
 it('the file has the codes that the public listener can answer, and no others, each with its status', () => {
-  const folders = ['edge', 'listener', 'upstream'].map((name) => new URL(`../../src/${name}/`, import.meta.url));
+  const folders = ['edge', 'http/listener', 'upstream'].map((name) => new URL(`../../src/${name}/`, import.meta.url));
   const files = folders.flatMap((folder) => globSync('**/*.ts', { cwd: folder }).map((name) => new URL(name, folder)));
   const source = files.map((file) => readFileSync(file, 'utf8'));
   const answered = Object.keys(PROBLEMS)

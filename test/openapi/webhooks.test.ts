@@ -4,10 +4,10 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { systemScheduler } from '../../src/base/clock.ts';
-import { ExpiringKeys } from '../../src/notices/expiring-keys.ts';
-import { LevelObserver } from '../../src/notices/level-observer.ts';
-import { bodyOf, NOTICE_TYPES, parseNotice } from '../../src/notices/notice.ts';
-import { newWebhookSecret, parseWebhookSecret, signatureHeaders } from '../../src/notices/webhook-signature.ts';
+import { ExpiringKeys } from '../../src/customers/notices/expiring-keys.ts';
+import { LevelObserver } from '../../src/customers/notices/level-observer.ts';
+import { bodyOf, NOTICE_TYPES, parseNotice } from '../../src/customers/notices/notice.ts';
+import { newWebhookSecret, parseWebhookSecret, signatureHeaders } from '../../src/formats/webhook-signature.ts';
 import type { NewNotice } from '../../src/store/notices.ts';
 
 const DAY_MS = 24 * 3600 * 1000;

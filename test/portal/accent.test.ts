@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { accent } from '../../src/portal/client/accent.ts';
+import { accent } from '../../src/pages/portal/accent.ts';
 
 const LIGHT_GROUND = [238, 240, 244];
 const DARK_GROUND = [38, 43, 52];

@@ -1,8 +1,8 @@
 /** Sessions belong to the store: any gateway and worker serves them, a restart keeps them, and all see them end. */
 import { expect, it, onTestFinished } from 'vitest';
 import { send } from '../console/support.ts';
+import { rewrite } from '../control/reload/support.ts';
 import { startWithWorkers } from '../process/workers/support.ts';
-import { rewrite } from '../reload/support.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { EMBEDDED_STORE, REDIS_STORE, STORES } from '../support/gateway.ts';

@@ -1,6 +1,6 @@
 /** A customer restricts its keys in the portal, and never allows them more: neither by a change nor by another key. */
 import { expect, it } from 'vitest';
-import { boundsOfNewKey, wideningProblem } from '../../src/portal/key-bounds.ts';
+import { boundsOfNewKey, wideningProblem } from '../../src/control/portal/key-bounds.ts';
 import type { KeyRecord } from '../../src/store/record-fields.ts';
 import { send } from '../console/support.ts';
 import { callAdmin } from '../support/admin.ts';

@@ -4,8 +4,8 @@
  * response is one that docs/openapi/portal.yaml declares.
  */
 import { expect, it } from 'vitest';
-import { PORTAL_ROUTES } from '../../src/portal-api/portal-routes.ts';
-import { isSecurityHeader } from '../../src/problems/security-headers.ts';
+import { PORTAL_ROUTES } from '../../src/api/portal/portal-routes.ts';
+import { isSecurityHeader } from '../../src/http/problems/security-headers.ts';
 import { type Received, send } from '../console/support.ts';
 import { type Contract, readContract } from '../openapi/contract.ts';
 import { callAdmin } from '../support/admin.ts';

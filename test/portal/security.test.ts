@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { connect } from 'node:net';
 import { expect, it } from 'vitest';
-import { SECURITY_HEADERS } from '../../src/problems/security-headers.ts';
+import { SECURITY_HEADERS } from '../../src/http/problems/security-headers.ts';
 import { type Received, send } from '../console/support.ts';
 import { callAdmin } from '../support/admin.ts';
 import {

@@ -7,7 +7,7 @@
 import { expect, test } from 'vitest';
 import { unharmed } from '../../tools/simulator/simulated-store.ts';
 import { VirtualWorld } from '../../tools/simulator/virtual-world.ts';
-import { mostInAnyWindow } from '../quota/support/most-in-any-window.ts';
+import { mostInAnyWindow } from '../customers/quota/support/most-in-any-window.ts';
 
 const WINDOW_MS = 3_600_000;
 const LIMIT = 12;

@@ -3,7 +3,7 @@
  * `suspended_until: null`: the audit said that the suspension had lost its end, which it kept.
  */
 import { expect, it } from 'vitest';
-import { overBothStores } from '../admin/support.ts';
+import { overBothStores } from '../control/admin/support.ts';
 
 overBothStores((start) => {
   it('the audit of a change names only what it changed', async () => {

@@ -5,8 +5,8 @@
  */
 import { expect, test } from 'vitest';
 import { systemClock, systemScheduler } from '../../src/base/clock.ts';
-import { LeasedQuota } from '../../src/quota/leased-quota.ts';
-import { createQuotaWithoutStore } from '../../src/quota/without-store.ts';
+import { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
+import { createQuotaWithoutStore } from '../../src/customers/quota/without-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { hourly } from '../support/hourly.ts';
 import { startRedis } from '../support/redis-server.ts';

@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setInterval } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
-import { watchCertificate } from '../../src/tls/watch-certificate.ts';
+import { watchCertificate } from '../../src/http/tls/watch-certificate.ts';
 import { createCertificate } from '../support/certificates.ts';
 
 /** Far below the minute after which the files are read in any case. */

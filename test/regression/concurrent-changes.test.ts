@@ -4,7 +4,7 @@
  * any limit, which is refused with 403, in 16 of 40 tries.
  */
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
-import { startAdmin, type TestAdmin } from '../admin/support.ts';
+import { startAdmin, type TestAdmin } from '../control/admin/support.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 const TRIES = 40;

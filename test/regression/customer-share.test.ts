@@ -4,7 +4,7 @@
  */
 import { connect } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { rewrite, takeOver } from '../reload/support.ts';
+import { rewrite, takeOver } from '../control/reload/support.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { startSystem } from '../support/system.ts';
 

@@ -10,7 +10,7 @@ import { createServer, type RequestListener, type ServerResponse } from 'node:ht
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { createConnections } from '../../src/listener/connections.ts';
+import { createConnections } from '../../src/http/listener/connections.ts';
 import { openSession, request } from '../limits/support.ts';
 import { callAdmin } from '../support/admin.ts';
 import { readMetric } from '../support/metrics.ts';

@@ -3,7 +3,7 @@
  * work for ever that had expired, or that a rotation had replaced because it had leaked.
  */
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { NOW, overBothStores, type TestAdmin } from '../admin/support.ts';
+import { NOW, overBothStores, type TestAdmin } from '../control/admin/support.ts';
 
 const TRIES = 10;
 const MINUTE_MS = 60_000;

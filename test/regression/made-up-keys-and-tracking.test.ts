@@ -5,7 +5,7 @@
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { sha256Hex } from '../../src/keys/api-key.ts';
+import { sha256Hex } from '../../src/formats/api-key.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { refundOf, request } from '../store/contract.ts';
 import { RecordedInvalidations } from '../store/recorded-invalidations.ts';

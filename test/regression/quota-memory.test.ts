@@ -10,9 +10,9 @@
  */
 import { describe, expect, test } from 'vitest';
 import { systemClock, systemScheduler } from '../../src/base/clock.ts';
-import type { Admission, Admitted } from '../../src/quota/hourly-quota.ts';
-import { LeasedQuota } from '../../src/quota/leased-quota.ts';
-import { createQuotaWithoutStore } from '../../src/quota/without-store.ts';
+import type { Admission, Admitted } from '../../src/customers/quota/hourly-quota.ts';
+import { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
+import { createQuotaWithoutStore } from '../../src/customers/quota/without-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
 import { type Fate, unharmed } from '../../tools/simulator/simulated-store.ts';

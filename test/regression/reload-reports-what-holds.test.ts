@@ -4,7 +4,7 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
-import { rewrite } from '../reload/support.ts';
+import { rewrite } from '../control/reload/support.ts';
 import { callAdmin } from '../support/admin.ts';
 import { startSystem } from '../support/system.ts';
 

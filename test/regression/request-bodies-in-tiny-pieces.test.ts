@@ -9,7 +9,7 @@ import { connect } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { JoinedBytes } from '../../src/base/joined-bytes.ts';
 import { pauseReading } from '../../src/base/pause-reading.ts';
-import { joinUnreadBody } from '../../src/listener/socket-control.ts';
+import { joinUnreadBody } from '../../src/http/listener/socket-control.ts';
 import { RequestBody } from '../../src/upstream/request-body.ts';
 import { openClient, sha256, startBodySystem } from '../bodies/support.ts';
 import { listen } from '../upstream/support/upstreams.ts';

@@ -10,10 +10,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock, systemScheduler } from '../../src/base/clock.ts';
-import { CustomerPlaces } from '../../src/notices/customer-places.ts';
-import { createDeliver } from '../../src/notices/delivery.ts';
-import { newNotice } from '../../src/notices/notice.ts';
-import { NoticeSender } from '../../src/notices/notice-sender.ts';
+import { CustomerPlaces } from '../../src/customers/notices/customer-places.ts';
+import { createDeliver } from '../../src/customers/notices/delivery.ts';
+import { newNotice } from '../../src/customers/notices/notice.ts';
+import { NoticeSender } from '../../src/customers/notices/notice-sender.ts';
 import { embeddedNotices } from '../../src/store/embedded/notices.ts';
 import { openEmbeddedContext } from '../support/embedded-context.ts';
 

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, type UsageHistory } from '../../src/store/usage-history.ts';
-import { startAdmin, TOKEN } from '../admin/support.ts';
+import { startAdmin, TOKEN } from '../control/admin/support.ts';
 import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 

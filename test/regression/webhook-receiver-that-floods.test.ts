@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { createDeliver } from '../../src/notices/delivery.ts';
+import { createDeliver } from '../../src/customers/notices/delivery.ts';
 
 /** Longer than a test may take: a delivery that ends only then fails the test. */
 const NEVER_MS = 600_000;

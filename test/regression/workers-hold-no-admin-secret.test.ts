@@ -5,7 +5,7 @@
  */
 import { open, readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
-import { newWebhookSecret } from '../../src/notices/webhook-signature.ts';
+import { newWebhookSecret } from '../../src/formats/webhook-signature.ts';
 import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../process/workers/support.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
 

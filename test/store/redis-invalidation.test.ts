@@ -1,7 +1,7 @@
 /** What other programs change in Redis is pushed to the gateway, and a push that may be missing is no secret. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import { RecordCache } from '../../src/keys/record-cache.ts';
+import { RecordCache } from '../../src/customers/keys/record-cache.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { InvalidationPush } from '../../src/store/redis/connection/invalidation-push.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';

@@ -11,7 +11,7 @@ import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
 import type { ChargedUnits, Grant, Refund, Store } from '../../src/store/store.ts';
 import { type CustomerHour, DAY_MS, HOUR_MS, type UsageRetention } from '../../src/store/usage-history.ts';
 import { HOURLY } from '../../src/store/window-arithmetic.ts';
-import { HeldClock } from '../keys/held-clock.ts';
+import { HeldClock } from '../customers/keys/held-clock.ts';
 import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { scriptedHistory, scriptedWindows } from './window-scripts-with-clock.ts';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { Webhook } from 'standardwebhooks';
 import { onTestFinished } from 'vitest';
-import { newWebhookSecret } from '../../src/notices/webhook-signature.ts';
+import { newWebhookSecret } from '../../src/formats/webhook-signature.ts';
 
 export interface ReceivedNotice {
   readonly id: string;

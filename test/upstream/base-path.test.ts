@@ -6,11 +6,11 @@
 import { decodeJwt } from 'jose';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFile } from '../cli/support.ts';
-import { createPemPair } from '../identity/support.ts';
 import { bearer, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { EMBEDDED_STORE, startTestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
+import { createPemPair } from './identity/support.ts';
 import { call } from './support/caller.ts';
 import { startGateway } from './support/gateway.ts';
 import { findClosedPort, startRawUpstream } from './support/upstreams.ts';

@@ -1,6 +1,6 @@
 /** Fills a store as an installation of many customers has it: records, keys, windows, history and audit. */
 import { type Clock, systemClock } from '../../src/base/clock.ts';
-import { createApiKey, keyPrefix, sha256Hex } from '../../src/keys/api-key.ts';
+import { createApiKey, keyPrefix, sha256Hex } from '../../src/formats/api-key.ts';
 import type { CustomerRecord, KeyRecord } from '../../src/store/record-fields.ts';
 import type { Store } from '../../src/store/store.ts';
 import { DAY_MS, HOUR_MS } from '../../src/store/usage-history.ts';

@@ -23,7 +23,7 @@
 #define MARGIN DRIFT
 #endif
 
-/* `LeaseLength` of src/quota/leases.ts */
+/* `LeaseLength` of src/customers/quota/leases.ts */
 #ifdef SHORT_HOLD
 #define HOLD_OF(s) (lease[s].is_short -> SHORT_HOLD : HOLD)
 #else

@@ -1,5 +1,6 @@
 /**
- * The lease algorithm as it is (src/quota, src/store/window-arithmetic.ts) on thousands of gateways, in virtual time.
+ * The lease algorithm as it is (src/customers/quota, src/store/window-arithmetic.ts) on thousands of gateways, in
+ * virtual time.
  *
  * Each gateway has clocks, timers and a connection of its own; some crash and are replaced, and some lose a reply of the
  * store with their connection. A request goes to any gateway that its customer reaches. While the store is away nothing

@@ -1,7 +1,7 @@
-/** The lease algorithm (src/quota) on a machine and a connection of its own, in virtual time. */
-import type { Admission, Admitted, QuotaSettings } from '../../src/quota/hourly-quota.ts';
-import { LeasedQuota, type UsageLevels } from '../../src/quota/leased-quota.ts';
-import { createQuotaWithoutStore, type OnStoreError } from '../../src/quota/without-store.ts';
+/** The lease algorithm (src/customers/quota) on a machine and a connection of its own, in virtual time. */
+import type { Admission, Admitted, QuotaSettings } from '../../src/customers/quota/hourly-quota.ts';
+import { LeasedQuota, type UsageLevels } from '../../src/customers/quota/leased-quota.ts';
+import { createQuotaWithoutStore, type OnStoreError } from '../../src/customers/quota/without-store.ts';
 import { StoreUnavailableError, type WindowStore } from '../../src/store/store.ts';
 import type { Machine } from './machine.ts';
 import type { StoreLink } from './simulated-store.ts';

@@ -4,9 +4,9 @@
  * A request that is admitted begins upstream after a while if its gateway's own clocks say that it still may, else it
  * gives its unit back. What is recorded is when it began in true time, which no gateway knows.
  */
-import type { Admitted, QuotaMode, QuotaSettings } from '../../src/quota/hourly-quota.ts';
-import type { UsageLevels } from '../../src/quota/leased-quota.ts';
-import type { OnStoreError } from '../../src/quota/without-store.ts';
+import type { Admitted, QuotaMode, QuotaSettings } from '../../src/customers/quota/hourly-quota.ts';
+import type { UsageLevels } from '../../src/customers/quota/leased-quota.ts';
+import type { OnStoreError } from '../../src/customers/quota/without-store.ts';
 import { hourly } from '../../test/support/hourly.ts';
 import { Dice } from './dice.ts';
 import { type Answer, LeasingGateway } from './leasing-gateway.ts';

@@ -3,7 +3,7 @@ import { Agent, type ClientRequest, request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import type { Customer } from '../../bench/customers.ts';
 import { LIST_PATH } from '../../bench/surroundings.ts';
-import { createApiKey } from '../../src/keys/api-key.ts';
+import { createApiKey } from '../../src/formats/api-key.ts';
 import type { Dice } from '../simulator/dice.ts';
 import { type ClientKind, judge, type Outcome } from './verdict.ts';
 

@@ -2,10 +2,10 @@
  * Calls the JSON API of the same origin. The session cookie authenticates, together with a binding in the storage of this
  * origin: the cookie alone, which browsers send to every port of the host, is worth nothing.
  */
-import type { ProblemDocument } from '../../admin-api/responses.ts';
-import type { Reply, SentRequest } from '../../admin-api/route-table.ts';
-import type { ADMIN_ROUTES } from '../../admin-api/routes.ts';
-import type { PORTAL_ROUTES } from '../../portal-api/portal-routes.ts';
+import type { ProblemDocument } from '../../api/admin/responses.ts';
+import type { Reply, SentRequest } from '../../api/admin/route-table.ts';
+import type { ADMIN_ROUTES } from '../../api/admin/routes.ts';
+import type { PORTAL_ROUTES } from '../../api/portal/portal-routes.ts';
 
 /** What a page shows about a failed call. `code` is undefined if there was no problem document. */
 export type Failure = Pick<ProblemDocument, 'title' | 'detail'> &

@@ -1,7 +1,7 @@
 /** What the forms for API keys share: fields, and the dialog with a new key. */
 import { html } from 'htm/preact';
 import { useEffect, useState } from 'preact/hooks';
-import type { KeyDocument } from '../../admin-api/responses.ts';
+import type { KeyDocument } from '../../api/admin/responses.ts';
 import { CopyButton, copy } from './components.ts';
 import { Dialog } from './dialog.ts';
 

@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useContext, useState } from 'preact/hooks';
-import type { KeyDocument } from '../../admin-api/responses.ts';
+import type { KeyDocument } from '../../api/admin/responses.ts';
 import { badge, RowActions, time, timeAgo } from './components.ts';
 import { type FormDescription, FormDialog, MayWrite } from './form-dialog.ts';
 import { DAY_MS, shortened } from './format.ts';

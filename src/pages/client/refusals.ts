@@ -1,4 +1,4 @@
-import { PROBLEMS, type ProblemEntry } from '../../problems/table.ts';
+import { PROBLEMS, type ProblemEntry } from '../../http/problems/table.ts';
 import { entryOf } from './entry-of.ts';
 
 const UNKNOWN = {

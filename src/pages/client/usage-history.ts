@@ -1,7 +1,7 @@
 /** The requests of a customer over time, as a chart, with the refusals by their reasons. */
 import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
-import type { UsageHistoryDocument } from '../../admin-api/responses.ts';
+import type { UsageHistoryDocument } from '../../api/admin/responses.ts';
 import { address } from './api.ts';
 import { Chart } from './chart.ts';
 import { loaded, Panel } from './components.ts';

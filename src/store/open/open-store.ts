@@ -1,8 +1,8 @@
 /** Opens the store that a URL names. */
+import { parseStoreUrl } from '../../formats/store-address.ts';
 import { openEmbeddedStore } from '../embedded/embedded-store.ts';
 import { openRedisStore, type RedisStoreOptions } from '../redis/redis-store.ts';
 import type { Store } from '../store.ts';
-import { parseStoreUrl } from '../store-address.ts';
 
 export type StoreSettings = Pick<RedisStoreOptions, 'url' | 'keyPrefix' | 'timeoutMs' | 'tls' | 'sentinel' | 'usage'>;
 type StoreSurroundings = Pick<RedisStoreOptions, 'clock' | 'observer' | 'warn' | 'readOnly'>;

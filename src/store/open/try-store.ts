@@ -3,9 +3,9 @@ import { constants } from 'node:fs';
 import { access, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { type Clock, systemClock } from '../../base/clock.ts';
+import { parseStoreUrl } from '../../formats/store-address.ts';
 import { tryRedis } from '../redis/try-redis.ts';
 import type { StoreFinding } from '../store.ts';
-import { parseStoreUrl } from '../store-address.ts';
 import type { StoreSettings } from './open-store.ts';
 
 const SQLITE_HEADER = 'SQLite format 3\0';

@@ -15,8 +15,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
+import { parseStoreUrl } from '../../formats/store-address.ts';
 import type { Store, StoreObserver, StoreOp } from '../store.ts';
-import { parseStoreUrl } from '../store-address.ts';
 import type { UsageRetention } from '../usage-history.ts';
 import { redisAudit } from './audit.ts';
 import { RedisCluster, type Role } from './cluster/cluster.ts';
@@ -53,7 +53,7 @@ const TEMPORARY = /^(?:CLUSTERDOWN|LOADING|MASTERDOWN|READONLY|NOREPLICAS) /;
 const OPEN_MS = 2000;
 
 export interface RedisStoreOptions extends RedisSecurity {
-  /** For the syntax see src/store/store-address.ts. */
+  /** For the syntax see src/formats/store-address.ts. */
   readonly url: string;
   readonly keyPrefix: string;
   /** How long a record may take to be read or written. */

@@ -1,7 +1,7 @@
 /** Checks for an operator whether a gateway could use a Redis, without writing anything to it. */
 import type { Clock } from '../../base/clock.ts';
+import type { RedisAddress } from '../../formats/store-address.ts';
 import type { StoreFinding } from '../store.ts';
-import type { RedisAddress } from '../store-address.ts';
 import type { ClientOptions, RedisClient } from './connection/client.ts';
 import { RedisConnection } from './connection/connection.ts';
 import { checkServer } from './connection/server-check.ts';

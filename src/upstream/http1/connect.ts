@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type LookupFunction, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { systemScheduler } from '../../base/clock.ts';
-import { hostOf } from '../../base/host-name.ts';
+import { hostOf } from '../../formats/host.ts';
 
 /** A connection failed, or none is available. Failures that Node.js reports are errors with other codes. */
 export class ConnectionError extends Error {

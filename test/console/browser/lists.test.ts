@@ -1,7 +1,7 @@
 /** Lists that are long: how many calls they take, what is found in them, and what going back restores. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { AuditDocument } from '../../../src/admin-api/responses.ts';
+import type { AuditDocument } from '../../../src/api/admin/responses.ts';
 import { callAdmin } from '../../support/admin.ts';
 import { EMBEDDED_STORE } from '../../support/gateway.ts';
 import { startBrowser, visit } from './support/browser.ts';

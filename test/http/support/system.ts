@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect } from 'vitest';
-import { PROBLEMS, type ProblemCode } from '../../../src/problems/table.ts';
+import { PROBLEMS, type ProblemCode } from '../../../src/http/problems/table.ts';
 import { createCustomerWithKey } from '../../support/admin.ts';
 import { EMBEDDED_STORE, startTestGateway, type TestGateway, type TestStore } from '../../support/gateway.ts';
 import { type Conversation, type ConversationSettings, converse } from './caller.ts';

@@ -6,11 +6,11 @@
  */
 import { openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
+import type { Admission } from '../../../src/customers/quota/hourly-quota.ts';
+import { Instances } from '../../../src/customers/quota/instances.ts';
+import { Lease } from '../../../src/customers/quota/leases.ts';
+import { LocalWindows } from '../../../src/customers/quota/local-windows.ts';
 import { RequestContext } from '../../../src/edge/request-context.ts';
-import type { Admission } from '../../../src/quota/hourly-quota.ts';
-import { Instances } from '../../../src/quota/instances.ts';
-import { Lease } from '../../../src/quota/leases.ts';
-import { LocalWindows } from '../../../src/quota/local-windows.ts';
 import { HourlyWindow } from '../../../src/store/redis/window/hourly-window.ts';
 import type { Grant, Refund, ReserveRequest } from '../../../src/store/store.ts';
 import { Relay } from '../../../src/upstream/relay.ts';

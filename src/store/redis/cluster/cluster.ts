@@ -9,9 +9,9 @@
  */
 import { type Clock, systemScheduler } from '../../../base/clock.ts';
 import { Periodic } from '../../../base/periodic.ts';
+import type { HostAndPort } from '../../../formats/store-address.ts';
 import { InvalidationListeners } from '../../invalidations.ts';
 import { type StoreObserver, StoreUnavailableError } from '../../store.ts';
-import type { HostAndPort } from '../../store-address.ts';
 import type { RedisConnection } from '../connection/connection.ts';
 import type { InvalidationPush, PushedInvalidations } from '../connection/invalidation-push.ts';
 import { addressOf, layoutOf, type SlotMap, slotMapFrom } from '../protocol/hash-slots.ts';

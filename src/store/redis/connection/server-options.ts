@@ -1,5 +1,5 @@
 /** The options of ioredis that select a server and authenticate to it. */
-import type { HostAndPort, RedisAccess, RedisAddress } from '../../store-address.ts';
+import type { HostAndPort, RedisAccess, RedisAddress } from '../../../formats/store-address.ts';
 import type { ClientOptions } from './client.ts';
 
 /** A sentinel that does not reply within this time is skipped. */

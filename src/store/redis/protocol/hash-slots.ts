@@ -1,6 +1,6 @@
 /** Redis Cluster slots: the slot that a name hashes to, and the master that holds each slot. */
 import { hash } from 'node:crypto';
-import type { HostAndPort } from '../../store-address.ts';
+import type { HostAndPort } from '../../../formats/store-address.ts';
 import { UnexpectedReplyError } from './redis-errors.ts';
 
 export const SLOTS = 16_384;

@@ -1,0 +1,66 @@
+/**
+ * Builds the app of the admin listener. Order of the handlers: security headers, request log, Host check, the console's
+ * login and page, authentication, routes with their bodies. Neither query nor body is parsed before the request is
+ * authenticated, except the body of a login.
+ */
+import type { Express } from 'express';
+import { ADMIN_ROUTES } from '../../api/admin/routes.ts';
+import { createStrictApp } from '../../http/listener/strict-app.ts';
+import { pagePaths, protectResponses, sitePages } from '../../pages/serve-pages.ts';
+import { auditHandlers, createChangeRecorder } from './audit.ts';
+import { createAccessCounters, createGate } from './authorize.ts';
+import { consoleSessionRoutes } from './console-session.ts';
+import { customerHandlers } from './customers.ts';
+import type { AdminContext, AdminDependencies } from './dependencies.ts';
+import { createErrorHandler } from './error-handler.ts';
+import { checkHost, isOwnName } from './host-check.ts';
+import { keyHandlers } from './keys.ts';
+import { noticeHandlers } from './notices.ts';
+import { portalAccessHandlers } from './portal-access.ts';
+import { Refusal } from './refusal.ts';
+import { recordRequests } from './request-log.ts';
+import { noteRequest } from './response-locals.ts';
+import { rotationHandlers } from './rotation.ts';
+import { bindHandlers, createRouter, type Handlers } from './routes.ts';
+import { runningConfigHandlers } from './running-config.ts';
+import { statusHandlers } from './status.ts';
+import { usageHandlers } from './usage.ts';
+import { usageHistoryHandlers } from './usage-history.ts';
+
+/** `counters`: of the listener, whose app each reload replaces. */
+export function createAdminApp(
+  dependencies: AdminDependencies,
+  counters = createAccessCounters(dependencies.clock),
+): Express {
+  const app = createStrictApp();
+  const context: AdminContext = { ...dependencies, recordChange: createChangeRecorder(dependencies) };
+  const gate = createGate(context, counters);
+  const session = consoleSessionRoutes(context, gate, counters);
+  const handlers: Handlers = {
+    ...statusHandlers(context),
+    ...runningConfigHandlers(context),
+    ...customerHandlers(context),
+    ...usageHandlers(context),
+    ...usageHistoryHandlers(context),
+    ...keyHandlers(context),
+    ...rotationHandlers(context),
+    ...portalAccessHandlers(context),
+    ...noticeHandlers(context),
+    ...auditHandlers(context),
+  };
+  const routes = bindHandlers(ADMIN_ROUTES, handlers, context);
+
+  app.use(protectResponses);
+  app.use(noteRequest([...Object.keys({ ...routes, ...session }), ...pagePaths('console')]));
+  app.use(recordRequests(context, 'admin request'));
+  app.use(checkHost(context, 'admin.allowed_hosts', (host, local) => isOwnName(host, local, context.names)));
+  app.use(createRouter(session));
+  app.use(sitePages('console', context.pageFiles));
+  app.use(gate.authorize);
+  app.use(createRouter(routes));
+  app.use(() => {
+    throw new Refusal('not_found', 'The admin API has no such path.');
+  });
+  app.use(createErrorHandler(context.logger, { isForOperators: true }));
+  return app;
+}

@@ -1,0 +1,99 @@
+/** What several documents of the admin API are made of. See document-of.ts for the conversion. */
+import type { Clock } from '../../base/clock.ts';
+import { keyState } from '../../customers/keys/key-state.ts';
+import type { EffectiveLimit } from '../../customers/quota/effective-limit.ts';
+import { type CustomerRecord, isSuspendedAt, type KeyRecord } from '../../store/record-fields.ts';
+import { type Page, type RecordStore, StoreUnavailableError } from '../../store/store.ts';
+import type { AdminDependencies } from './dependencies.ts';
+import { isoTime } from './document-of.ts';
+
+/** `limitProblem` says why there is no limit. */
+export function limitMembers(limit: EffectiveLimit) {
+  if (!limit.found) return { limit: null, limitSource: null, limitProblem: limit.reason };
+  const { requestsPerHour, source, until } = limit;
+  const temporary = { limitUntil: isoTime(until?.atMs), limitThen: until?.then };
+  return { limit: requestsPerHour, limitSource: source, limitProblem: null, ...temporary };
+}
+
+/** A suspension that has ended is none. */
+export function suspensionMembers(customer: CustomerRecord, clock: Pick<Clock, 'nowMs'>) {
+  const suspended = isSuspendedAt(customer, clock.nowMs());
+  return { suspended, suspendedUntil: suspended ? isoTime(customer.suspendedUntilMs) : undefined };
+}
+
+/** `percent` is rounded down, so 100 means that the limit is used up. */
+export function customerUsage(
+  customer: CustomerRecord,
+  used: number,
+  { effectiveLimit, currentPlan, limitClock }: Pick<AdminDependencies, 'effectiveLimit' | 'currentPlan' | 'limitClock'>,
+) {
+  const { id, name, plan } = customer;
+  const { limit, limitSource } = limitMembers(effectiveLimit(customer));
+  const percent = limit === null ? null : Math.floor((100 * used) / limit);
+  return {
+    customer: id,
+    customerName: name,
+    plan,
+    currentPlan: currentPlan(plan),
+    suspended: isSuspendedAt(customer, limitClock.nowMs()),
+    limit,
+    limitSource,
+    used,
+    percent,
+  };
+}
+
+/** `lastUsedMs` and `nowMs`: wall times in ms. */
+export function keyMembers(record: KeyRecord, lastUsedMs: number | undefined, nowMs: number) {
+  return { ...record, state: keyState(record, nowMs), lastUsedAt: isoTime(lastUsedMs) };
+}
+
+/** Resolves to undefined while the store is unavailable: the rest of a document is still useful. */
+export async function unlessUnavailable<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof StoreUnavailableError) return undefined;
+    throw error;
+  }
+}
+
+/** Adds the names of the customers. Without the store, none: a name is never worth refusing the document. */
+export async function withCustomerNames<Item extends { readonly customer?: string | undefined }>(
+  records: Pick<RecordStore, 'readCustomers'>,
+  items: readonly Item[],
+): Promise<readonly (Item & { readonly customerName: string | undefined })[]> {
+  const ids = [...new Set(items.flatMap(({ customer }) => customer ?? []))];
+  const found = ids.length === 0 ? [] : ((await unlessUnavailable(() => records.readCustomers(ids))) ?? []);
+  const names = new Map(found.flatMap((record) => (record ? [[record.id, record.name] as const] : [])));
+  return items.map((item) => ({ ...item, customerName: names.get(item.customer ?? '') }));
+}
+
+export async function withCustomerName<Item extends { readonly customer: string }>(
+  records: Pick<RecordStore, 'readCustomers'>,
+  item: Item,
+) {
+  const [named] = await withCustomerNames(records, [item]);
+  return { ...item, customerName: named?.customerName };
+}
+
+/** `items`: one for each of the page's records. */
+export function pageOf<Item>(items: readonly Item[], { next }: Pick<Page<unknown>, 'next'>) {
+  return { items, nextCursor: next };
+}
+
+type Defined<Members> = string extends keyof Members
+  ? Record<string, Exclude<Members[keyof Members], undefined>>
+  : { [Name in keyof Members]?: Exclude<Members[Name], undefined> };
+
+/** Returns the members without those that are undefined: a request may omit what a record may lack. */
+export function definedMembers<Members extends object>(members: Members): Defined<Members> {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as Defined<Members>;
+}
+
+/** Returns the members without those that are undefined or null. */
+export function setMembers<Members extends object>(members: Members) {
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value != null)) as {
+    [Name in keyof Members]?: NonNullable<Members[Name]>;
+  };
+}

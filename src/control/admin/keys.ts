@@ -1,0 +1,135 @@
+import type { CheckedRequestOf } from '../../api/admin/routes.ts';
+import { isUnusedSince, isValidKey, keyState, oldestFirst } from '../../customers/keys/key-state.ts';
+import { type EnforcedKey, expiryMsOf, type KeyChange, type KeyRecord } from '../../store/record-fields.ts';
+import type { Page } from '../../store/store.ts';
+import { changesNothing } from './audit.ts';
+import { importKey, issueKey } from './create-key.ts';
+import type { AdminContext } from './dependencies.ts';
+import { isoTime } from './document-of.ts';
+import { keyMembers, pageOf, withCustomerName, withCustomerNames } from './documents.ts';
+import { pageOfOne, type ReadPage, readOn } from './filtered-pages.ts';
+import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, requireKey } from './refusal.ts';
+import type { Handlers } from './routes.ts';
+
+const DAY_MS = 24 * 3600 * 1000;
+
+type Filter = Omit<CheckedRequestOf<'GET /admin/v1/keys'>['query'], 'cursor' | 'limit'>;
+
+interface UsedKey {
+  readonly record: KeyRecord;
+  /** Wall time in ms. */
+  readonly lastUsedMs: number | undefined;
+}
+
+/**
+ * Lists, creates, imports, reads, changes and revokes keys. `checkChange` returns the refusal of a change of the current
+ * record.
+ */
+export function keyHandlers(
+  context: AdminContext,
+  checkChange: (current: EnforcedKey, change: KeyChange) => Refusal | undefined = () => undefined,
+) {
+  const { records, keyUses, clock, recordChange } = context;
+
+  return {
+    async 'GET /admin/v1/customers/:id/keys'({ id, query: { cursor, limit } }) {
+      const customer = await requireCustomer(records, id);
+      const page = await records.listCustomerKeys(customer.id, cursor, limit);
+      const keys = oldestFirst(page.items);
+      const lastUses = await keyUses.lastUses(keys.map((key) => key.id));
+      const { name: customerName } = customer;
+      const items = keys.map((key, at) => ({ ...keyMembers(key, lastUses[at], clock.nowMs()), customerName }));
+      return pageOf(items, page);
+    },
+    async 'POST /admin/v1/customers/:id/keys'({ id, body: { value, sha256, ...details } }, res) {
+      const { id: customer } = await requireCustomer(records, id);
+      const facts = { customer, ...details };
+      const isImport = value !== undefined || sha256 !== undefined;
+      const { record, ...generated } =
+        (isImport ? await importKey(context, { value, sha256 }, facts) : await issueKey(context, facts)) ??
+        noSuchCustomer(customer);
+      const action = isImport ? 'key.import' : 'key.create';
+      await recordChange(res, { action, customer, keyId: record.id, details });
+      res.location(`/admin/v1/keys/${record.id}`);
+      return { ...generated, ...record };
+    },
+    async 'GET /admin/v1/keys'({ query: { cursor, limit, ...filter } }) {
+      const page = await filteredBy(filter)(cursor, limit);
+      const items = page.items.map(({ record, lastUsedMs }) => keyMembers(record, lastUsedMs, clock.nowMs()));
+      return pageOf(await withCustomerNames(records, items), page);
+    },
+    async 'GET /admin/v1/keys/:keyId'({ keyId }) {
+      return describe(await requireKey(records, keyId));
+    },
+    async 'PATCH /admin/v1/keys/:keyId'({ keyId, body: change }, res) {
+      const key = await requireKey(records, keyId);
+      if (changesNothing(key, change)) return describe(key);
+
+      const check = (current: EnforcedKey) => expiryProblem(current, change.expiresAt) ?? checkChange(current, change);
+      const result = (await records.updateKey(key.id, change, check)) ?? noSuchKey();
+      const recorded = { customer: result.customer, keyId: key.id, details: change, before: { ...key } };
+      await recordChange(res, { action: 'key.update', ...recorded });
+      return describe(result);
+    },
+    async 'DELETE /admin/v1/keys/:keyId'({ keyId }, res) {
+      const revokedAt = isoTime(clock.nowMs());
+      const key = (await records.revokeKey(possibleKeyId(keyId), revokedAt)) ?? noSuchKey();
+      // A different time means that the key was already revoked, and nothing changed.
+      if (key.revokedAt === revokedAt) {
+        await recordChange(res, { action: 'key.revoke', customer: key.customer, keyId });
+      }
+    },
+  } satisfies Partial<Handlers>;
+
+  function filteredBy(filter: Filter): ReadPage<UsedKey> {
+    const { prefix, sha256, id, unusedDays, expiringDays } = filter;
+    const nowMs = clock.nowMs();
+    const expiresByMs = expiringDays && nowMs + expiringDays * DAY_MS;
+    const unused = unusedDays && { nowMs, sinceMs: nowMs - unusedDays * DAY_MS };
+    const isUnused = ({ record, lastUsedMs }: UsedKey) => !unused || isUnusedSince(record, lastUsedMs, unused);
+    const isExpiring = (key: KeyRecord) =>
+      !expiresByMs || (isValidKey(key, nowMs) && (expiryMsOf(key) ?? Number.POSITIVE_INFINITY) <= expiresByMs);
+    const list: ReadPage<KeyRecord> = (cursor, limit) => {
+      if (id !== undefined) return records.findKeyById(id).then(pageOfOne);
+      return sha256 === undefined ? records.listKeys(cursor, limit) : pageWith(sha256);
+    };
+    const read: ReadPage<UsedKey> = async (cursor, limit) => {
+      const { items, next } = await list(cursor, limit);
+      const wanted = items.filter((key) => mayBeginWith(key, prefix) && isExpiring(key));
+      const lastUses = await keyUses.lastUses(wanted.map(({ id }) => id));
+      const keys = wanted.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
+      return { items: keys.filter(isUnused), next };
+    };
+    const isFiltered = [prefix, unusedDays, expiringDays].some((value) => value !== undefined);
+    return isFiltered ? readOn(read) : read;
+  }
+
+  /** Returns a page with the key that has this digest, if there is one. */
+  async function pageWith(sha256: string): Promise<Page<KeyRecord>> {
+    const enforced = await records.findKey(sha256);
+    if (enforced === undefined) return pageOfOne<KeyRecord>(undefined);
+    // A key written by another program may be missing from the index by id, or share another key's id.
+    const record = await records.findKeyById(enforced.id);
+    return pageOfOne(record?.customer === enforced.customer ? record : enforced);
+  }
+
+  async function describe(key: KeyRecord) {
+    const [lastUsedMs] = await keyUses.lastUses([key.id]);
+    return withCustomerName(records, keyMembers(key, lastUsedMs, clock.nowMs()));
+  }
+
+  /** Refuses to revive an expired key, and to remove the expiry of a key that was replaced. */
+  function expiryProblem(key: EnforcedKey, expiresAt: string | null | undefined): Refusal | undefined {
+    if (expiresAt === undefined) return undefined;
+    if (keyState(key, clock.nowMs()) === 'expired')
+      return new Refusal('conflict', 'The key has expired. Create a new one.');
+    if (expiresAt !== null || key.replacedBy === undefined) return undefined;
+    return new Refusal('conflict', `The key is replaced by ${key.replacedBy} and must expire. Set another expires_at.`);
+  }
+}
+
+/** Compares in both directions: the number of characters kept of a key varies (see keyPrefix). */
+function mayBeginWith({ prefix }: KeyRecord, beginning = ''): boolean {
+  if (prefix === undefined) return beginning === '';
+  return prefix.startsWith(beginning) || beginning.startsWith(prefix);
+}

@@ -1,0 +1,51 @@
+import { STATUS } from '../../api/admin/responses.ts';
+import { MAX_LISTED_CHANGES } from '../../config/config-changes.ts';
+import type { AnnouncedInstance } from '../../store/announced-instances.ts';
+import type { LastReload } from '../reload/reloader.ts';
+import type { AdminDependencies, GatewayStatus } from './dependencies.ts';
+import { documentsOf, isoTime } from './document-of.ts';
+import { unlessUnavailable } from './documents.ts';
+import type { Handlers } from './routes.ts';
+import { statusProblems } from './status-problems.ts';
+
+const withoutProblems = documentsOf(STATUS.omit({ problems: true }));
+
+export function statusHandlers({ status, announced }: Pick<AdminDependencies, 'status' | 'announced'>) {
+  return {
+    async 'GET /status'() {
+      const members = statusMembers(status(), await unlessUnavailable(announced));
+      return { ...members, problems: statusProblems(withoutProblems(members)) };
+    },
+  } satisfies Partial<Handlers>;
+}
+
+function statusMembers(
+  { startedAtMs, config, store, workers, ...status }: GatewayStatus,
+  fleet: readonly AnnouncedInstance[] | undefined,
+) {
+  const { loadedAtMs, lastReload } = config;
+  return {
+    ...status,
+    startedAt: isoTime(startedAtMs),
+    uptimeSeconds: Math.floor(status.uptimeSeconds),
+    config: { ...config, loadedAt: isoTime(loadedAtMs), lastReload: lastReload && reloadMembers(lastReload) },
+    store,
+    invalidation: { connected: store.invalidation === 'connected' },
+    fleet: fleet?.map(({ instance, announcedAtMs, state }) => ({
+      ...state,
+      id: instance,
+      announcedAt: isoTime(announcedAtMs),
+      startedAt: isoTime(state?.startedAtMs),
+    })),
+    workers: workers.map(({ startedAtMs, ...worker }) => ({ ...worker, startedAt: isoTime(startedAtMs) })),
+  };
+}
+
+function reloadMembers({ atMs, result, changes, problems }: LastReload) {
+  return {
+    at: isoTime(atMs),
+    result,
+    changes: changes.slice(0, MAX_LISTED_CHANGES).map(({ text }) => text),
+    error: problems.length > 0 ? problems.join('\n') : null,
+  };
+}

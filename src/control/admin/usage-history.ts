@@ -1,0 +1,218 @@
+/** The usage history: by customer, by plan, the customers near their limits, and the export for billing. */
+import { once } from 'node:events';
+import { setImmediate } from 'node:timers/promises';
+import type { Request, Response } from 'express';
+import type { CheckedRequestOf } from '../../api/admin/routes.ts';
+import { ENCODINGS, lastClosedMs } from '../../customers/usage/usage-export.ts';
+import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../../customers/usage/usage-series.ts';
+import { type CustomerSearch, isFound } from '../../store/customer-search.ts';
+import { InvalidCursorError } from '../../store/store.ts';
+import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../../store/usage-history.ts';
+import type { AdminContext } from './dependencies.ts';
+import { customerUsage, definedMembers, pageOf } from './documents.ts';
+import { filteredCustomers, searchOf } from './filtered-pages.ts';
+import { Refusal, requireCustomer } from './refusal.ts';
+import type { Handlers } from './routes.ts';
+
+/** Customers whose last seen usage is checked against the store. Others are left out. */
+const MAX_CANDIDATES = 2000;
+const CANDIDATES_AT_ONCE = 100;
+/** Customers in the index whose usage was seen below this percentage are removed from it. */
+const NEAR_PERCENT = 50;
+/** Usages read at once. The quota's own calls wait behind them, and a late reply counts as an absent store. */
+const USAGES_AT_ONCE = 32;
+/** Stored days that are read at once for an export. */
+const EXPORT_DAYS_AT_ONCE = 400;
+
+export function usageHistoryHandlers(context: AdminContext) {
+  const { records, history, usages } = context;
+  const inTurn = createTurns();
+  return {
+    async 'GET /admin/v1/customers/:id/usage/history'({ id, query }) {
+      const { step, range, nowMs, stored } = await readRange(query, history);
+      const customer = await requireCustomer(records, id);
+      return { customer: customer.id, step, points: await usageSeries(stored, customer.id, step, range, nowMs) };
+    },
+    async 'GET /admin/v1/usage/history'({ query }) {
+      const { step, range, nowMs, stored } = await readRange(query, history);
+      return { step, points: await totalsSeries(stored, step, range, nowMs) };
+    },
+    async 'GET /admin/v1/usage'({ query: { cursor, limit, above, ...filter } }, res) {
+      if (above !== undefined) {
+        return pageOf(await nearOf({ above, limit, wanted: searchOf(filter, context) }, res), { next: undefined });
+      }
+      const page = await filteredCustomers(filter, context)(cursor, limit);
+      const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
+      const items = page.items.map((customer, at) => customerUsage(customer, used[at] ?? 0, context));
+      return pageOf(items, page);
+    },
+    'GET /admin/v1/usage/near': ({ query }, res) => nearOf({ ...query, wanted: undefined }, res),
+    'GET /admin/v1/usage/export': ({ query }, res) => exportUsage(context, inTurn, query, res),
+  } satisfies Partial<Handlers>;
+
+  async function nearOf(near: NearQuery, res: Response) {
+    const stored = required(history);
+    return inTurn(async () => (res.destroyed ? [] : nearCustomers(context, stored, near)));
+  }
+}
+
+interface NearQuery {
+  /** Percent of the limit. */
+  readonly above: number;
+  readonly limit: number;
+  /** Undefined: all customers. */
+  readonly wanted: CustomerSearch | undefined;
+}
+
+type Turns = <T>(read: () => Promise<T>) => Promise<T>;
+
+/**
+ * Returns a function that runs reads one after the other. Many exports at once then cost the public listener, which may
+ * have the same process and the same Redis, no more than one does. Lets other events happen before each read, because
+ * the embedded store replies without waiting for any.
+ */
+function createTurns(): Turns {
+  let last: Promise<unknown> = Promise.resolve();
+  return (read) => {
+    const turn = last.then(() => setImmediate()).then(read);
+    last = turn.catch(() => undefined);
+    return turn;
+  };
+}
+
+function required(history: UsageHistory | undefined): UsageHistory {
+  if (history === undefined) throw new Refusal('unprocessable', 'The usage history is turned off (usage: null).');
+  return history;
+}
+
+async function readRange(
+  { step, from, to }: CheckedRequestOf<'GET /admin/v1/usage/history'>['query'],
+  history: UsageHistory | undefined,
+) {
+  const stored = required(history);
+  const nowMs = await stored.nowMs();
+  try {
+    const range = seriesRange(step, nowMs, definedMembers({ fromMs: from, toMs: to }));
+    return { stored, step, nowMs, range };
+  } catch (error) {
+    if (error instanceof HistoryRangeError) throw new Refusal('unprocessable', error.message);
+    throw error;
+  }
+}
+
+/**
+ * Candidates come from the index that all instances maintain, highest last seen usage first; their usage is read from
+ * the store. Reads no more of them than the list needs.
+ */
+async function nearCustomers(context: AdminContext, history: UsageHistory, { above, limit, wanted }: NearQuery) {
+  const candidates = (await history.near(MAX_CANDIDATES)).map(({ customer }) => customer);
+  const near: ReturnType<typeof customerUsage>[] = [];
+  const left: string[] = [];
+  for (const piece of piecesOf(candidates, CANDIDATES_AT_ONCE)) {
+    if (near.length >= limit) break;
+    const found = await usagesOf(context, piece, wanted);
+    const percents = new Map(found.map(({ customer, percent }) => [customer, percent ?? 0]));
+    left.push(...piece.filter((customer) => (percents.get(customer) ?? 0) < NEAR_PERCENT));
+    near.push(...found.filter(({ percent, isWanted }) => isWanted && percent !== null && percent >= above));
+  }
+  if (left.length > 0) await history.noLongerNear(left);
+  const worst = near.toSorted((a, b) => (b.percent ?? 0) - (a.percent ?? 0)).slice(0, limit);
+  const read = [];
+  for (const piece of piecesOf(worst, USAGES_AT_ONCE)) {
+    const usages = piece.map(async ({ limit, percent, ...usage }) => {
+      const { resetSeconds } = await context.usage(usage.customer, limit ?? 0);
+      return { ...usage, limit: limit ?? 0, percent: percent ?? 0, resetSeconds };
+    });
+    read.push(...(await Promise.all(usages)));
+  }
+  return read;
+}
+
+/** Yields the items in lists of at most `size`. */
+function* piecesOf<Item>(items: readonly Item[], size: number) {
+  for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
+}
+
+/** Usages below {@link NEAR_PERCENT} may be inexact. */
+async function usagesOf(context: AdminContext, ids: readonly string[], wanted: CustomerSearch | undefined) {
+  const { records: stored, effectiveLimit, usages } = context;
+  const records = (await stored.readCustomers(ids)).filter((record) => record !== undefined);
+  const customers = records.map((record) => ({ record, limit: effectiveLimit(record) }));
+  const windows = customers.map(({ record: { id }, limit }) => {
+    return { customer: id, from: limit.found ? Math.ceil((limit.requestsPerHour * NEAR_PERCENT) / 100) : 0 };
+  });
+  const used = await usages.usedOf(windows);
+  return customers.map(({ record }, at) => ({
+    ...customerUsage(record, used[at] ?? 0, context),
+    isWanted: wanted === undefined || isFound(record, wanted),
+  }));
+}
+
+/**
+ * Streams the closed hours of one page of customers. The cursor of the next page is known before the first line, so it
+ * is in the Link header (RFC 8288): an export that was cut off continues with the page that was cut off. The cursor also
+ * fixes the end of the range, because the last closed hour may change between two pages.
+ */
+async function exportUsage(
+  { records, history }: AdminContext,
+  inTurn: Turns,
+  { from, to, cursor, limit, format }: CheckedRequestOf<'GET /admin/v1/usage/export'>['query'],
+  res: Response,
+): Promise<undefined> {
+  const { req } = res;
+  const [endMs, customersCursor] = cursor === undefined ? [to] : exportCursor(cursor);
+  const stored = required(history);
+  const closedMs = lastClosedMs(await stored.nowMs());
+  const toMs = Math.min(endMs ?? closedMs, closedMs);
+  const range = { fromMs: from ?? toMs - DAY_MS, toMs };
+  const page = await inTurn(async () => (res.destroyed ? undefined : records.listCustomers(customersCursor, limit)));
+  if (page === undefined) return undefined;
+  const { contentType, header, line } = ENCODINGS[format];
+  res.setHeader('Content-Type', contentType);
+  if (page.next !== undefined) res.setHeader('Link', `<${nextPath(req, `${toMs}.${page.next}`)}>; rel="next"`);
+  if (req.method === 'HEAD') return void res.end();
+  if (header !== undefined && cursor === undefined) res.write(header);
+  const ids = page.items.map(({ id }) => id);
+  const readHours = (customers: readonly string[]) =>
+    inTurn(async () => (res.destroyed ? [] : stored.hours(customers, range)));
+  for await (const [customer, hours] of storedHours(readHours, ids, range)) {
+    if (res.destroyed) return;
+    if (!res.write(hours.map((hour) => line(customer, hour)).join(''))) await drained(res);
+  }
+  res.end();
+}
+
+/** Splits a cursor of an export into the end of its range, wall time in ms, and a cursor of customers. */
+function exportCursor(cursor: string): readonly [endMs: number, customersCursor: string] {
+  const [, endMs, customersCursor = ''] = /^(\d{1,15})\.(.+)$/.exec(cursor) ?? [];
+  if (endMs === undefined) throw new InvalidCursorError();
+  return [Number(endMs), customersCursor];
+}
+
+async function* storedHours(
+  readHours: (customers: readonly string[]) => Promise<readonly (readonly CustomerHour[])[]>,
+  customers: readonly string[],
+  range: HistoryRange,
+) {
+  const days = Math.max(1, Math.ceil((range.toMs - range.fromMs) / DAY_MS) + 1);
+  const size = Math.max(1, Math.floor(EXPORT_DAYS_AT_ONCE / days));
+  for (const piece of piecesOf(customers, size)) {
+    const hours = await readHours(piece);
+    for (const [at, customer] of piece.entries()) yield [customer, hours[at] ?? []] as const;
+  }
+}
+
+/** Resolves when the client has read what was written, or is gone. */
+async function drained(res: Response): Promise<void> {
+  const stop = new AbortController();
+  const gone = () => stop.abort();
+  res.once('close', gone);
+  await once(res, 'drain', { signal: stop.signal }).catch(() => undefined);
+  res.off('close', gone);
+}
+
+function nextPath(req: Pick<Request, 'originalUrl'>, cursor: string): string {
+  const url = new URL(req.originalUrl, 'http://admin.invalid');
+  url.searchParams.set('cursor', cursor);
+  return url.pathname + url.search;
+}

@@ -1,0 +1,109 @@
+import type { Clock } from '../../base/clock.ts';
+import { isUnreadable, isValidKey } from '../../customers/keys/key-state.ts';
+import { type EffectiveLimit, secondsUntilUnits } from '../../customers/quota/effective-limit.ts';
+import type { Usage } from '../../customers/quota/hourly-quota.ts';
+import type { RecentRefusal } from '../../observability/recent-refusals.ts';
+import type { AdminContext } from './dependencies.ts';
+import { isoTime } from './document-of.ts';
+import { limitMembers, suspensionMembers, unlessUnavailable, withCustomerNames } from './documents.ts';
+import { latestRefusals, refusalsOf } from './recent-refusals.ts';
+import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
+import type { Handlers } from './routes.ts';
+
+/** Keys of a customer that are read at once. */
+const KEYS_AT_ONCE = 1000;
+
+/** Shows and resets usage, and explains a customer's limit, or why there is none. */
+export function usageHandlers(context: AdminContext) {
+  const { records, currentPlan, effectiveLimit, limitOrigin, usage, leaseState, refusals, clock, limitClock } = context;
+
+  return {
+    async 'GET /admin/v1/usage/refused'({ query: { limit } }) {
+      const latest = await latestRefusals(context, limit);
+      return withCustomerNames(records, latest.map(withIsoTimes));
+    },
+    async 'GET /admin/v1/customers/:id/usage'({ id }) {
+      const customer = await requireCustomer(records, id);
+      const limit = effectiveLimit(customer);
+      if (!limit.found) throw new Refusal('unprocessable', limit.reason);
+      return usage(customer.id, limit.requestsPerHour);
+    },
+    async 'DELETE /admin/v1/customers/:id/usage'({ id }, res) {
+      const customer = possibleCustomerId(id);
+      const resetAt = isoTime(clock.nowMs());
+      if ((await records.resetUsage(customer, resetAt)) === undefined) noSuchCustomer(customer);
+      await context.recordChange(res, { action: 'usage.reset', customer });
+    },
+    async 'GET /admin/v1/customers/:id/explain'({ id }) {
+      const customer = await requireCustomer(records, id);
+      const limit = effectiveLimit(customer);
+      const suspension = suspensionMembers(customer, limitClock);
+      const used = limit.found ? await unlessUnavailable(() => usage(customer.id, limit.requestsPerHour)) : undefined;
+      const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
+      return {
+        customer: customer.id,
+        ...verdictOf(suspension, limit, used, await keysOf(customer.id), limitClock),
+        plan: customer.plan,
+        currentPlan: currentPlan(customer.plan),
+        ...suspension,
+        ...limitMembers(limit),
+        origin: limitOrigin(customer, limit),
+        usage: used,
+        instance: {
+          leases: leases.map(({ units, endsInMs }) => ({ units, endsInSeconds: inSeconds(endsInMs) })),
+          refusesForSeconds: refusedForMs === undefined ? null : inSeconds(refusedForMs),
+          refusals: refused.map(withIsoTimes),
+        },
+        refusals: (await refusalsOf(context, customer.id)).map(withIsoTimes),
+      };
+    },
+  } satisfies Partial<Handlers>;
+
+  /** Returns what the best of the customer's valid keys allows. */
+  async function keysOf(customer: string): Promise<KeysOf> {
+    let best: KeysOf = 'none';
+    let cursor: string | undefined;
+    do {
+      const { items, next } = await records.listCustomerKeys(customer, cursor, KEYS_AT_ONCE);
+      for (const key of items.filter((key) => isValidKey(key, clock.nowMs()))) {
+        if (isUnreadable(key)) best = best === 'none' ? 'unreadable' : best;
+        else if (key.scopes ?? key.allowedAddresses) best = 'restricted';
+        else return 'unrestricted';
+      }
+      cursor = next;
+    } while (cursor !== undefined);
+    return best;
+  }
+}
+
+type KeysOf = 'none' | 'unreadable' | 'restricted' | 'unrestricted';
+
+function verdictOf(
+  { suspended, suspendedUntil }: ReturnType<typeof suspensionMembers>,
+  limit: EffectiveLimit,
+  used: Usage | undefined,
+  keys: KeysOf,
+  clock: Pick<Clock, 'nowMs'>,
+) {
+  const refused = (why: string) => ({ admitted: false, verdict: `Its requests are refused now: ${why}.` });
+  if (keys === 'none') return refused('it has no valid key');
+  if (keys === 'unreadable') return refused('the scopes or allowed addresses of its valid keys are unreadable');
+  if (suspended) return refused(`the customer is suspended${suspendedUntil ? ` until ${suspendedUntil}` : ''}`);
+  if (!limit.found) return refused('it has no limit');
+  if (used?.remaining === 0) {
+    const seconds = secondsUntilUnits(used.resetSeconds, used.used, limit, clock);
+    const wait = seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;
+    return refused(`the hourly limit is used up; more in ${wait}`);
+  }
+  const extent = keys === 'restricted' ? ', as far as the scopes and allowed addresses of its keys permit' : '';
+  return { admitted: true, verdict: `Its requests are admitted now${extent}.` };
+}
+
+function withIsoTimes({ firstAtMs, lastAtMs, ...refusal }: RecentRefusal) {
+  return { ...refusal, firstAt: isoTime(firstAtMs), lastAt: isoTime(lastAtMs) };
+}
+
+/** Rounds to tenths. */
+function inSeconds(ms: number): number {
+  return Math.round(ms / 100) / 10;
+}

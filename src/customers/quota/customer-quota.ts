@@ -1,0 +1,193 @@
+/** Applies all limits of a customer to a request in one decision: burst, requests in progress, then the hourly limit. */
+import type { Clock } from '../../base/clock.ts';
+import { type CustomerRecord, type EnforcedCustomer, isSuspendedAt } from '../../store/record-fields.ts';
+import type { Limit, NonEmpty } from '../../store/store.ts';
+import type { BurstLimiter, BurstTaken } from './burst.ts';
+import type { ConcurrencyLimiter } from './concurrency.ts';
+import {
+  type EffectiveLimit,
+  effectiveLimit,
+  type FoundLimit,
+  type LimitPolicy,
+  type PlanPolicy,
+  planNameOf,
+  planOf,
+  secondsUntilUnits,
+} from './effective-limit.ts';
+import type { Admission, Admitted, QuotaMode, QuotaSettings, Usage } from './hourly-quota.ts';
+import type { LeasedQuota } from './leased-quota.ts';
+import type { RecentUsage } from './recent-usage.ts';
+
+/** The plan's burst limit, and how many more requests it allows now. */
+export interface BurstState {
+  readonly limit: number;
+  readonly remaining: number;
+}
+
+export type QuotaDecision =
+  | {
+      readonly outcome: 'admitted';
+      readonly limits: NonEmpty<Limit>;
+      readonly burst: BurstState | undefined;
+      readonly admission: Admitted;
+      /** Whether the plan's shadow limit would admit the request; undefined without one. */
+      readonly shadow: 'allowed' | 'denied' | undefined;
+      /** The plan's shadow limit, if it applies to this customer. */
+      readonly shadowLimit: number | undefined;
+      /** Call it exactly once, when the request has ended. Undefined if the plan does not limit requests in progress. */
+      readonly release: (() => void) | undefined;
+    }
+  | {
+      readonly outcome: 'quota_exceeded';
+      /** The limits that refuse. */
+      readonly violated: NonEmpty<Limit>;
+      readonly burst: BurstState | undefined;
+      readonly mode: QuotaMode;
+      readonly resetSeconds: number;
+    }
+  | {
+      readonly outcome: 'burst_exceeded';
+      readonly limits: NonEmpty<Limit>;
+      readonly burstLimit: number;
+      readonly resetSeconds: number;
+    }
+  | { readonly outcome: 'too_many_concurrent'; readonly maxConcurrent: number }
+  /** For operators: what is missing and where. */
+  | { readonly outcome: 'not_configured'; readonly reason: string };
+
+interface CustomerQuotaParts {
+  /** The initial limits, until {@link CustomerQuota.applyLimits} replaces them. */
+  readonly limits: LimitPolicy;
+  readonly bursts: BurstLimiter;
+  readonly concurrency: ConcurrencyLimiter;
+  readonly hourly: LeasedQuota;
+  readonly recentUsage: RecentUsage;
+  /** Wall time by which temporary limits and suspensions end. */
+  readonly clock: Pick<Clock, 'nowMs'>;
+}
+
+export class CustomerQuota {
+  readonly hourly: LeasedQuota;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly #parts: CustomerQuotaParts;
+  #limits: LimitPolicy;
+
+  constructor(parts: CustomerQuotaParts) {
+    this.hourly = parts.hourly;
+    this.clock = parts.clock;
+    this.#parts = parts;
+    this.#limits = parts.limits;
+  }
+
+  /** Applies new limits from the next decision on, even within a window and despite earlier grants and refusals. */
+  applyLimits(limits: LimitPolicy): void {
+    this.#limits = limits;
+  }
+
+  limitOf(customer: CustomerRecord): EffectiveLimit {
+    return effectiveLimit(customer, this.#limits, this.clock);
+  }
+
+  isSuspended(customer: EnforcedCustomer): boolean {
+    return customer.suspended && isSuspendedAt(customer, this.clock.nowMs());
+  }
+
+  /** Returns the current name of the customer's plan; undefined if the config does not know it. */
+  planNameOf({ plan }: CustomerRecord): string | undefined {
+    return planNameOf(plan, this.#limits);
+  }
+
+  /** Decides one request; without a promise if memory suffices. Fails as {@link LeasedQuota.admit} does. */
+  decide(customer: CustomerRecord): QuotaDecision | Promise<QuotaDecision> {
+    const found = this.limitOf(customer);
+    if (!found.found) return { outcome: 'not_configured', reason: found.reason };
+    const settings = settingsOf(customer, found.requestsPerHour);
+    const plan = planOf(customer.plan, this.#limits);
+    const burstLimit = plan?.burstPerSecond;
+    const maxConcurrent = plan?.maxConcurrent;
+    if (burstLimit === undefined && maxConcurrent === undefined)
+      return this.#decideQuota(customer, found, settings, plan);
+
+    const { bursts, concurrency } = this.#parts;
+    let burst: BurstState | undefined;
+    let taken: BurstTaken | undefined;
+    if (burstLimit !== undefined) {
+      const decision = bursts.take(customer.id, burstLimit);
+      if (!decision.allowed) {
+        const hourSeconds = this.hourly.secondsWithoutUnits(customer.id, settings);
+        const resetSeconds = Math.max(decision.resetSeconds, hourSeconds);
+        return { outcome: 'burst_exceeded', limits: settings.limits, burstLimit, resetSeconds };
+      }
+      taken = decision;
+      burst = { limit: burstLimit, remaining: decision.remaining };
+    }
+    let release: (() => void) | undefined;
+    if (maxConcurrent !== undefined) {
+      release = concurrency.take(customer.id, maxConcurrent);
+      if (release === undefined) {
+        if (taken) bursts.uncount(taken);
+        return { outcome: 'too_many_concurrent', maxConcurrent };
+      }
+    }
+    // A request that is not admitted does not reach the upstream, so neither limit counts it.
+    const settle = (decision: QuotaDecision | undefined) => {
+      if (decision?.outcome === 'admitted') return;
+      if (taken) bursts.uncount(taken);
+      release?.();
+    };
+    let deciding: QuotaDecision | Promise<QuotaDecision> | undefined;
+    try {
+      deciding = this.#decideQuota(customer, found, settings, plan, burst, release);
+    } finally {
+      if (deciding instanceof Promise) deciding.then(settle, () => settle(undefined));
+      else settle(deciding);
+    }
+    return deciding;
+  }
+
+  /** Returns usage at most 250 ms old, for customers that query their own. Rejects with StoreUnavailableError. */
+  recentUsage(customer: CustomerRecord, requestsPerHour: number): Promise<Usage> {
+    return this.#parts.recentUsage.of(customer.id, settingsOf(customer, requestsPerHour));
+  }
+
+  #decideQuota(
+    customer: CustomerRecord,
+    found: FoundLimit,
+    settings: QuotaSettings,
+    plan: PlanPolicy | undefined,
+    burst?: BurstState,
+    release?: () => void,
+  ): QuotaDecision | Promise<QuotaDecision> {
+    // The shadow limit tries out another number for the plan, so customers with their own limit are exempt.
+    const shadowLimit = found.source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
+    const admission = this.hourly.admit(customer.id, settings);
+    const { limits } = settings;
+    return admission instanceof Promise
+      ? admission.then(decisionOf.bind(undefined, this.clock, found, limits, shadowLimit, burst, release))
+      : decisionOf(this.clock, found, limits, shadowLimit, burst, release, admission);
+  }
+}
+
+function decisionOf(
+  clock: Pick<Clock, 'nowMs'>,
+  found: FoundLimit,
+  limits: NonEmpty<Limit>,
+  shadowLimit: number | undefined,
+  burst: BurstState | undefined,
+  release: (() => void) | undefined,
+  admission: Admission,
+): QuotaDecision {
+  if (admission.outcome === 'refused') {
+    const { mode, violated } = admission;
+    const resetSeconds = secondsUntilUnits(admission.resetSeconds(), violated[0].used, found, clock);
+    return { outcome: 'quota_exceeded', violated, burst, mode, resetSeconds };
+  }
+  // Includes this request, and units leased to other instances: the shadow decision errs towards denied.
+  const used = limits[0].amount - admission.remaining(0);
+  const shadow = shadowLimit === undefined ? undefined : used > shadowLimit ? 'denied' : 'allowed';
+  return { outcome: 'admitted', limits, burst, admission, shadow, shadowLimit, release };
+}
+
+function settingsOf({ createdAt = '', usageResetAt = createdAt }: CustomerRecord, hourly: number): QuotaSettings {
+  return { limits: [{ policy: 'hourly', amount: hourly }], usageResetAt };
+}

@@ -1,0 +1,194 @@
+import type { Scheduled } from '../../base/clock.ts';
+import { LruEntry } from '../../base/lru-map.ts';
+import type { Limit, LimitCount, NonEmpty } from '../../store/store.ts';
+import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../../store/window-arithmetic.ts';
+import type { Admission, QuotaSettings, Violation } from './hourly-quota.ts';
+import {
+  type CustomerLeases,
+  type Instant,
+  type LastReply,
+  type Lease,
+  type LeaseLength,
+  LONG_LEASE,
+  SHORT_LEASE,
+} from './leases.ts';
+
+/** The next lease is requested this long before the current one ends or runs out of units. */
+const REFILL_MS = 50;
+/** A short lease gets units for this long. Less than the lease lasts, because refunding unused units costs a call. */
+const AHEAD_MS = 900;
+/** Customers with a lower rate get long leases, and a lease only when a request needs it. */
+const BUSY_PER_MS = 10 / 1000;
+/** A lease for a single expected request costs about as many refunds as it saves reservations. */
+const MIN_LONG_LEASE_UNITS = 2;
+
+export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
+  return a.usageResetAt === b.usageResetAt && areSameLimits(a.limits, b.limits);
+}
+
+export function areSameLimits(a: readonly Limit[], b: readonly Limit[]): boolean {
+  if (a.length !== b.length) return false;
+  for (let index = 0; index < a.length; index++) {
+    if (a[index]?.amount !== b[index]?.amount || a[index]?.policy !== b[index]?.policy) return false;
+  }
+  return true;
+}
+
+/** Returns how many units a request can take from all limits. */
+function leastFree(counts: readonly LimitCount[]): number {
+  let least = Number.POSITIVE_INFINITY;
+  for (const { free } of counts) least = Math.min(least, free);
+  return least;
+}
+
+/** A request that waits for a store reply. */
+export interface Waiter {
+  readonly units: number;
+  /** Monotonic ms at which the request arrived. */
+  readonly since: number;
+  /** Monotonic ms at which the request stops waiting. */
+  until: number;
+  resolve(admission: Admission): void;
+  reject(error: unknown): void;
+}
+
+/** A reservation that was sent to the store and has no reply yet. */
+export interface Call {
+  /** Read before the reservation was sent. */
+  readonly sentAt: Instant;
+  readonly length: LeaseLength;
+  /** In units. */
+  readonly need: number;
+  readonly settings: QuotaSettings;
+  /** Resolves once the reply or failure was handled. */
+  settled: Promise<void> | undefined;
+  /** Fires at the next deadline of the call or of a waiting request. */
+  timer: Scheduled | undefined;
+  /** The call timed out. Until it settles, the store counts as unavailable; a late grant is refunded whole. */
+  overdue: boolean;
+}
+
+/** A refusal by the store, remembered because asking again before `until` would not help. Times: monotonic ms. */
+export interface RememberedRefusal {
+  readonly violated: NonEmpty<Violation>;
+  readonly until: number;
+  /** When units of all these limits become available again. */
+  readonly moreAt: number;
+}
+
+/**
+ * Measures how often something happens: an average over one to two slots of time, from two counters. All members are
+ * small integers, which V8 keeps in the object itself: with many customers, each further object is a cache miss.
+ */
+class RateMeter {
+  readonly #slotMs: number;
+  /** Number of the current slot, since the clock's origin. */
+  #slot = -2;
+  #current = 0;
+  #previous = 0;
+
+  constructor(slotMs: number) {
+    this.#slotMs = slotMs;
+  }
+
+  /** Counts one event. `nowMs`: monotonic. */
+  note(nowMs: number): void {
+    this.#turnTo(nowMs);
+    this.#current++;
+  }
+
+  /** True if there were events in the slot before this one: the average then is of more than a moment. */
+  hasHistory(nowMs: number): boolean {
+    this.#turnTo(nowMs);
+    return this.#previous > 0;
+  }
+
+  perMs(nowMs: number): number {
+    this.#turnTo(nowMs);
+    const shareOfPrevious = 1 - (nowMs / this.#slotMs - this.#slot);
+    return (this.#previous * shareOfPrevious + this.#current) / this.#slotMs;
+  }
+
+  #turnTo(nowMs: number): void {
+    const slot = Math.floor(nowMs / this.#slotMs);
+    if (slot === this.#slot) return;
+    this.#previous = slot === this.#slot + 1 ? this.#current : 0;
+    this.#current = 0;
+    this.#slot = slot;
+  }
+}
+
+/** All quota state that one instance keeps in memory for a customer. */
+export class CustomerState extends LruEntry<string> {
+  /** Follows bursts; see `#meanRate` for customers with few requests. */
+  readonly #rate = new RateMeter(2000);
+  /** Sees rates well below one request a second. */
+  readonly #meanRate = new RateMeter(10_000);
+  settings: QuotaSettings;
+  readonly leases: CustomerLeases;
+  readonly waiters: Waiter[] = [];
+  call: Call | undefined;
+  lastReply: LastReply | undefined;
+  refusal: RememberedRefusal | undefined;
+  /** Request the next lease when at most `#refillAtUnits` units are left, or from `#refillAfter` (monotonic ms) on. */
+  #refillAtUnits = -1;
+  #refillAfter = Number.POSITIVE_INFINITY;
+
+  constructor(customer: string, settings: QuotaSettings, leases: CustomerLeases) {
+    super(customer);
+    this.settings = settings;
+    this.leases = leases;
+  }
+
+  get customer(): string {
+    return this.key;
+  }
+
+  get freeAtLastReply(): number {
+    return this.lastReply === undefined ? 0 : leastFree(this.lastReply.counts);
+  }
+
+  noteRequest({ monotonicMs }: Instant): void {
+    this.#rate.note(monotonicMs);
+    this.#meanRate.note(monotonicMs);
+  }
+
+  /**
+   * Returns how long the next lease lasts, and how many units it should have beyond `need`. Long leases let a customer
+   * with few requests use one reservation for several, far from its limit. Near it, for busy customers, and while nothing
+   * is known of a customer's rate, leases are short.
+   */
+  nextLease(need: number, { monotonicMs }: Instant): { readonly length: LeaseLength; readonly ahead: number } {
+    const perMs = this.#rate.perMs(monotonicMs);
+    if (perMs < BUSY_PER_MS && this.#meanRate.hasHistory(monotonicMs)) {
+      const meanPerMs = Math.min(BUSY_PER_MS, this.#meanRate.perMs(monotonicMs));
+      const expected = Math.floor(meanPerMs * LONG_LEASE.usableLeaseMs);
+      const ahead = Math.min(expected, Math.floor(this.freeAtLastReply / LONG_AHEAD_DIVISOR) - need);
+      if (ahead >= MIN_LONG_LEASE_UNITS) return { length: LONG_LEASE, ahead };
+    }
+    return { length: SHORT_LEASE, ahead: Math.max(0, Math.floor(perMs * AHEAD_MS) - need) };
+  }
+
+  /** Plans when to request the next lease. Near the limit it is not planned: there the store decides every request. */
+  planRefill(lease: Lease, { monotonicMs }: Instant): void {
+    const perMs = this.#rate.perMs(monotonicMs);
+    const neededWhileAsking = perMs * REFILL_MS;
+    const isWorthIt = perMs >= BUSY_PER_MS && leastFree(lease.grant.counts) / AHEAD_DIVISOR > neededWhileAsking;
+    this.#refillAtUnits = isWorthIt ? neededWhileAsking : -1;
+    this.#refillAfter = isWorthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;
+  }
+
+  cancelRefill(): void {
+    this.#refillAtUnits = -1;
+    this.#refillAfter = Number.POSITIVE_INFINITY;
+  }
+
+  isRefillDue(unitsLeft: number, { monotonicMs }: Instant): boolean {
+    return unitsLeft <= this.#refillAtUnits || monotonicMs >= this.#refillAfter;
+  }
+
+  /** Evicting the state loses no unit if no waiting request, call or unused unit is left. */
+  override get mayBeEvicted(): boolean {
+    return this.waiters.length === 0 && this.call === undefined && this.leases.unusedUnits === 0;
+  }
+}

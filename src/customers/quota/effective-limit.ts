@@ -1,0 +1,115 @@
+import { type Clock, secondsUntil } from '../../base/clock.ts';
+import type { CustomerRecord } from '../../store/record-fields.ts';
+
+/** Limits of one plan in the config. Customer records can set limits, too: see {@link effectiveLimit}. */
+export interface PlanPolicy {
+  readonly requestsPerHour: number | 'custom';
+  /** Requests within any second, on each instance. */
+  readonly burstPerSecond?: number;
+  /** Requests in progress, on each instance. */
+  readonly maxConcurrent?: number;
+  /** A trial limit: reported, never enforced. */
+  readonly shadow?: { readonly requestsPerHour: number };
+}
+
+export interface LimitPolicy {
+  readonly plans: ReadonlyMap<string, PlanPolicy>;
+  /** Former plan names, each with the plan's current name, which is always a key of `plans`. */
+  readonly formerPlans: ReadonlyMap<string, string>;
+  readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
+}
+
+export type EffectiveLimit =
+  | {
+      readonly found: true;
+      readonly requestsPerHour: number;
+      readonly source: 'override' | 'temporary' | 'customer' | 'plan';
+      /** When the temporary limit ends, and the limit after that; undefined if there is none. */
+      readonly until?: { readonly atMs: number; readonly then: number | undefined };
+    }
+  | { readonly found: false /** For operators: what is missing and where. */; readonly reason: string };
+
+export type FoundLimit = Extract<EffectiveLimit, { found: true }>;
+
+/** By which the clocks of two instances may differ: each is bounded by a reading of the store's clock. */
+const CLOCK_MARGIN_MS = 100;
+
+/** Where limits are set, such as `config/gateway.yaml:41`: by plan name (former names included), and by customer id. */
+interface LimitOrigins {
+  readonly plans: ReadonlyMap<string, string>;
+  readonly overrides: ReadonlyMap<string, string>;
+}
+
+/**
+ * Returns the limit that applies to a customer: the override in the config, else the temporary limit in the customer's
+ * record until it ends, else the record's other limit (on any plan), else the plan's. There is none if the config does
+ * not know the plan, even with an override or a limit in the record: it is not defined what such a customer may do.
+ * `clock`: read only for a customer with a temporary limit.
+ */
+export function effectiveLimit(
+  customer: CustomerRecord,
+  policy: LimitPolicy,
+  clock: Pick<Clock, 'nowMs'>,
+): EffectiveLimit {
+  const plan = planOf(customer.plan, policy);
+  if (plan === undefined) return { found: false, reason: `the configuration has no plan "${customer.plan}"` };
+  const override = policy.overrides.get(customer.id);
+  if (override) return { found: true, requestsPerHour: override.requestsPerHour, source: 'override' };
+  const lasting = lastingLimit(customer, plan);
+  const temporary = customer.temporaryLimit;
+  if (temporary === undefined || clock.nowMs() >= temporary.untilMs) return lasting;
+  const then = lasting.found ? lasting.requestsPerHour : undefined;
+  const until = { atMs: temporary.untilMs, then };
+  return { found: true, requestsPerHour: temporary.requestsPerHour, source: 'temporary', until };
+}
+
+/**
+ * Returns when a customer without free units gets some: when the window drops units (`windowSeconds`), or when a temporary
+ * limit ends before that and `used` is below the limit then. `used`: undefined if unknown.
+ */
+export function secondsUntilUnits(
+  windowSeconds: number,
+  used: number | undefined,
+  { until }: FoundLimit,
+  clock: Pick<Clock, 'nowMs'>,
+): number {
+  if (until?.then === undefined || used === undefined || used >= until.then) return windowSeconds;
+  return Math.min(windowSeconds, secondsUntil(until.atMs + CLOCK_MARGIN_MS, clock.nowMs()));
+}
+
+/** Returns the limit that a temporary one covers. */
+function lastingLimit(customer: CustomerRecord, plan: PlanPolicy): EffectiveLimit {
+  const own = customer.requestsPerHour;
+  if (own === 'invalid') {
+    return { found: false, reason: "the customer record's requests_per_hour is not an integer of at least 1" };
+  }
+  if (own !== undefined) return { found: true, requestsPerHour: own, source: 'customer' };
+  if (plan.requestsPerHour === 'custom') {
+    return { found: false, reason: `plan "${customer.plan}" is custom and the customer has no requests_per_hour` };
+  }
+  return { found: true, requestsPerHour: plan.requestsPerHour, source: 'plan' };
+}
+
+/** Returns the plan with this current or former name; undefined if the config does not know it. */
+export function planOf(name: string, { plans, formerPlans }: LimitPolicy): PlanPolicy | undefined {
+  return plans.get(name) ?? plans.get(formerPlans.get(name) ?? '');
+}
+
+/** Returns the current name of the plan with this current or former name; undefined if the config does not know it. */
+export function planNameOf(name: string, { plans, formerPlans }: Omit<LimitPolicy, 'overrides'>): string | undefined {
+  return plans.has(name) ? name : formerPlans.get(name);
+}
+
+/** Returns the name and all former names of a plan. */
+export function planNamesOf(name: string, { formerPlans }: Pick<LimitPolicy, 'formerPlans'>): string[] {
+  return [name, ...[...formerPlans].flatMap(([former, current]) => (current === name ? [former] : []))];
+}
+
+/** Returns where a customer's limit is set; without a limit, which setting is missing or invalid. */
+export function limitOrigin(customer: CustomerRecord, limit: EffectiveLimit, origins: LimitOrigins): string {
+  const plan = origins.plans.get(customer.plan);
+  if (plan === undefined) return 'customer record: plan';
+  if (limit.found && limit.source === 'override') return origins.overrides.get(customer.id) ?? plan;
+  if (limit.found && limit.source === 'plan') return plan;
+  return `customer record: ${limit.found && limit.source === 'temporary' ? 'temporary_limit' : 'requests_per_hour'}`;
+}

@@ -1,0 +1,405 @@
+/**
+ * Decides whether a customer's next request fits its limits, mostly without a store call.
+ *
+ * The store grants units in leases: for the requests that wait, and ahead of need for those that will probably come
+ * during the lease. Until the lease ends, requests are admitted from memory. Each customer has at most one reservation
+ * in flight. Requests that arrive meanwhile wait for the next one, so a burst of a thousand requests costs two calls.
+ * docs/quota.md proves why no more requests than the limit reach the upstream.
+ *
+ * Refusals are remembered for as long as asking again cannot help, so a flood of refused requests costs few calls.
+ *
+ * The store counts as unavailable while its connection is down, or while a reservation has been in flight for more than
+ * `timeoutMs`. Then no request waits for it, and `withoutStore` decides. A late grant is refunded whole.
+ */
+import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
+import { LruEntries } from '../../base/lru-map.ts';
+import {
+  type Grant,
+  type Limit,
+  type LimitCount,
+  mapAll,
+  type NonEmpty,
+  StoreUnavailableError,
+  type WindowStore,
+} from '../../store/store.ts';
+import {
+  areSameLimits,
+  areSameSettings,
+  type Call,
+  CustomerState,
+  type RememberedRefusal,
+  type Waiter,
+} from './customer-state.ts';
+import { highestUsage } from './highest-usage.ts';
+import type { Admission, LeaseState, QuotaMode, QuotaSettings, Usage, UsageRatio, Violation } from './hourly-quota.ts';
+import {
+  CustomerLeases,
+  type Instant,
+  type LastReply,
+  Lease,
+  LeaseAdmission,
+  LeaseTimers,
+  moreAt,
+  REFUND_GRACE_MS,
+  readInstant,
+} from './leases.ts';
+import type { QuotaWithoutStore } from './without-store.ts';
+
+const MAX_REFUSAL_MS = 30_000;
+const WINDOW_SECONDS = 3600;
+
+/** Is told of high usage, as the store's replies to reservations say. Units of open leases count as used. */
+export interface UsageLevels {
+  /** In percent of the hourly limit. Usage below it is not reported. */
+  readonly lowestPercent: number;
+  reached(customer: string, limit: number, reply: LimitCount & Pick<Grant, 'storeTimeMs'>): void;
+}
+
+interface LeasedQuotaOptions {
+  readonly windows: WindowStore;
+  /** Returns whether calls about this customer's window are worth making now. Must be cheap. */
+  readonly storeIsUp: (customer: string) => boolean;
+  readonly withoutStore: QuotaWithoutStore;
+  readonly clock: Clock;
+  readonly scheduler: Scheduler;
+  /** Omitted: usage is reported to nobody. */
+  readonly levels?: UsageLevels;
+  /** How long a request waits for the store. */
+  readonly timeoutMs: number;
+  /** Maximum number of customers in memory. Above it, the least recently used idle customers are evicted. */
+  readonly customers: number;
+}
+
+export class LeasedQuota {
+  readonly #options: LeasedQuotaOptions;
+  readonly #customers: LruEntries<string, CustomerState>;
+  readonly #timers: LeaseTimers;
+  #overdueCalls = 0;
+  /** Customers whose usage is read late. Their other reads fail at once; only reservations decide whether the store is away. */
+  readonly #overdueReads = new Set<string>();
+
+  constructor(options: LeasedQuotaOptions) {
+    this.#options = options;
+    this.#timers = new LeaseTimers(options);
+    this.#customers = new LruEntries(options.customers);
+  }
+
+  /**
+   * Admits or refuses one request, which takes `units` from every limit; without a promise if memory suffices to decide.
+   * Rejects or throws with StoreUnavailableError when the store is unavailable and the config forbids deciding without it.
+   */
+  admit(customer: string, settings: QuotaSettings, units = 1): Admission | Promise<Admission> {
+    const now = this.#now();
+    const state = this.#stateOf(customer, settings, now);
+    state.noteRequest(now);
+    const fromLease = this.#admitFromLease(state, units, now, 'lease');
+    if (fromLease) return fromLease;
+    if (state.refusal && now.monotonicMs < state.refusal.until) return this.#refused(state.refusal, 'lease');
+    if (!this.#storeResponds(customer)) return this.#options.withoutStore.admit(state, units);
+    return new Promise((resolve, reject) => {
+      const since = now.monotonicMs;
+      state.waiters.push({ units, since, until: since + this.#options.timeoutMs, resolve, reject });
+      this.#reserve(state);
+    });
+  }
+
+  /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
+  async usage(customer: string, limit: number): Promise<Usage> {
+    if (this.#overdueReads.has(customer) || !this.#storeResponds(customer))
+      throw new StoreUnavailableError('the store is away');
+    const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
+    const limits: NonEmpty<Limit> = [{ policy: 'hourly', amount: limit }];
+    const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limits, holdMs: 0, refunds });
+    const grant = await this.#withinTimeout(reading, () => {
+      this.#overdueReads.add(customer);
+      const settled = () => void this.#overdueReads.delete(customer);
+      reading.then(settled, settled);
+    });
+    const now = this.#options.clock.monotonicMs();
+    // Read after the reply, to include units of leases that ended during the call.
+    const unused = this.#customers.get(customer)?.leases.unusedUnits ?? 0;
+    const [hour] = grant.counts;
+    const used = Math.max(0, hour.used - unused);
+    return {
+      limit,
+      used,
+      remaining: Math.max(0, limit - used),
+      resetSeconds: used > 0 ? secondsUntil(moreAt(hour, now), now) : 0,
+      windowSeconds: WINDOW_SECONDS,
+    };
+  }
+
+  /**
+   * Returns how many units this instance has used since it added the customer to memory. Only the difference of two values
+   * is meaningful.
+   */
+  admitted(customer: string): number {
+    return this.#customers.get(customer)?.leases.admitted ?? 0;
+  }
+
+  /** Returns the seconds until units are available again, if the store's last reply left none; else 0. */
+  secondsWithoutUnits(customer: string, settings: QuotaSettings): number {
+    const state = this.#customers.get(customer);
+    if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.#storeResponds(customer)) return 0;
+    if (state.freeAtLastReply + state.leases.unitsLeft > 0) return 0;
+    const { counts, receivedAt } = state.lastReply;
+    const nowMs = this.#options.clock.monotonicMs();
+    const moreAtMs = Math.max(...counts.filter(({ free }) => free === 0).map((count) => moreAt(count, receivedAt)));
+    return moreAtMs > nowMs ? secondsUntil(moreAtMs, nowMs) : 0;
+  }
+
+  /** Returns the customer's leases and remembered refusal in this instance's memory. */
+  leaseState(customer: string): LeaseState {
+    const state = this.#customers.get(customer);
+    const nowMs = this.#options.clock.monotonicMs();
+    const leases = state?.leases.open.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
+    const until = state?.refusal?.until ?? nowMs;
+    return { leases: leases ?? [], refusedForMs: until > nowMs ? until - nowMs : undefined };
+  }
+
+  /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */
+  highestUsage(count: number): readonly UsageRatio[] {
+    return highestUsage(this.#customers.values(), count, this.#options.clock.monotonicMs());
+  }
+
+  /** Refunds unused units. Waits at most one store timeout for calls in flight, and one for the refunds. */
+  async close(): Promise<void> {
+    await this.#withinTimeout(this.#callsSettled()).catch(() => undefined);
+    const now = this.#now();
+    const sent = [...this.#customers.values()].map((state) => {
+      state.leases.end(now);
+      return state.leases.sendRefunds();
+    });
+    await this.#withinTimeout(Promise.all(sent)).catch(() => undefined);
+  }
+
+  /** Resolves once no reservation is in flight, those included that follow another. */
+  async #callsSettled(): Promise<void> {
+    for (const state of this.#customers.values()) while (state.call !== undefined) await state.call.settled;
+  }
+
+  /** Returns the customer's state, updated to these settings. */
+  #stateOf(customer: string, settings: QuotaSettings, now: Instant): CustomerState {
+    const state = this.#customers.get(customer);
+    if (state === undefined) {
+      const added = new CustomerState(customer, settings, new CustomerLeases(customer, this.#timers));
+      this.#customers.add(added);
+      return added;
+    }
+    const before = state.settings;
+    if (areSameSettings(before, settings)) return state;
+    state.settings = settings;
+    state.refusal = undefined;
+    // After a reset the new window does not count the units of open leases; their refunds name the old epoch and change
+    // nothing. After a lower limit all unused units are refunded, and the store decides the next request.
+    if (endsLeases(before, settings)) state.leases.end(now);
+    if (before.usageResetAt === settings.usageResetAt && state.lastReply) {
+      state.lastReply = recounted(state.lastReply, before, settings);
+    }
+    return state;
+  }
+
+  #now(): Instant {
+    return readInstant(this.#options.clock);
+  }
+
+  #storeResponds(customer: string): boolean {
+    return this.#overdueCalls === 0 && this.#options.storeIsUp(customer);
+  }
+
+  /** Checks for a unit and takes it in one turn of the event loop, so that no other request can take it in between. */
+  #admitFromLease(state: CustomerState, units: number, now: Instant, mode: QuotaMode): Admission | undefined {
+    const { leases } = state;
+    const lease = leases.take(units, now);
+    if (lease === undefined) return undefined;
+    // Not while waiting requests are being admitted: the reservation would ask for their units again.
+    if (mode === 'lease' && state.isRefillDue(leases.unitsLeft, now)) this.#refill(state);
+    return new LeaseAdmission(leases, lease, units, now, mode, state.lastReply);
+  }
+
+  #refused({ violated, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
+    const { clock } = this.#options;
+    return { outcome: 'refused', mode, violated, resetSeconds: () => secondsUntil(moreAt, clock.monotonicMs()) };
+  }
+
+  #reserve(state: CustomerState): void {
+    if (state.call) return;
+    const { customer, settings } = state;
+    const sentAt = this.#now();
+    let need = 0;
+    for (const { units } of state.waiters) need += units;
+    const { length, ahead } = state.nextLease(need, sentAt);
+    const call: Call = { sentAt, length, need, settings, settled: undefined, timer: undefined, overdue: false };
+    state.call = call;
+    this.#watch(state, call);
+    const refunds = state.leases.takeRefunds();
+    const request = { customer, need, ahead, limits: settings.limits, holdMs: length.holdMs, refunds };
+    call.settled = this.#options.windows.reserve(request).then(
+      (grant) => this.#received(state, call, grant),
+      () => {
+        this.#endCall(state, call);
+        this.#settleWithoutStore(state, state.waiters.splice(0));
+      },
+    );
+  }
+
+  #refill(state: CustomerState): void {
+    state.cancelRefill();
+    if (this.#storeResponds(state.customer)) this.#reserve(state);
+  }
+
+  #received(state: CustomerState, call: Call, grant: Grant): void {
+    this.#endCall(state, call);
+    if (!call.overdue) this.#forgiveStandstill(state, call);
+    if (call.overdue || endsLeases(call.settings, state.settings)) {
+      state.leases.refund(grant, grant.granted);
+    } else {
+      this.#use(state, call, grant);
+    }
+    if (state.waiters.length > 0) this.#reserve(state);
+  }
+
+  #use(state: CustomerState, call: Call, grant: Grant): void {
+    const now = this.#now();
+    const { monotonicMs: receivedAt } = now;
+    state.lastReply = { counts: grant.counts, receivedAt };
+    const lease = new Lease(grant, call.sentAt, call.length);
+    if (!lease.runsAt(now)) {
+      state.leases.refund(grant, grant.granted);
+      return;
+    }
+    this.#reportUsage(state.customer, call.settings, grant);
+    state.leases.add(lease);
+    state.planRefill(lease, now);
+    this.#serve(state, now);
+    if (grant.granted >= call.need) return;
+
+    // No units are left, neither for waiting requests nor for those that arrive while the refusal is remembered.
+    if (!areSameLimits(call.settings.limits, state.settings.limits)) return;
+    const refusal = rememberRefusal(call, grant, receivedAt);
+    state.refusal = refusal;
+    // This reply does not refuse requests that arrived during the call, but after `refusal.until`.
+    const { monotonicMs: sentAtMs } = call.sentAt;
+    const undecided = state.waiters.findIndex(({ since }) => since > sentAtMs && since >= refusal.until);
+    const refused = state.waiters.splice(0, undecided < 0 ? state.waiters.length : undecided);
+    for (const waiter of refused) waiter.resolve(this.#refused(refusal, 'store'));
+  }
+
+  #reportUsage(customer: string, { limits: [hour] }: QuotaSettings, { counts, storeTimeMs }: Grant): void {
+    const { levels } = this.#options;
+    const [count] = counts;
+    if (levels === undefined || 100 * count.used < levels.lowestPercent * hour.amount) return;
+    levels.reached(customer, hour.amount, { ...count, storeTimeMs });
+  }
+
+  /**
+   * A reply that is read after the call's timeout, but before the call is marked overdue, arrived in time: the process
+   * was blocked. Waiting requests that need another call get a full timeout for it.
+   */
+  #forgiveStandstill(state: CustomerState, { sentAt }: Call): void {
+    const { clock, timeoutMs } = this.#options;
+    const nowMs = clock.monotonicMs();
+    if (nowMs < sentAt.monotonicMs + timeoutMs) return;
+    for (const waiter of state.waiters) waiter.until = nowMs + timeoutMs;
+  }
+
+  #serve(state: CustomerState, now: Instant): void {
+    for (let waiter = state.waiters[0]; waiter !== undefined; waiter = state.waiters[0]) {
+      const admission = this.#admitFromLease(state, waiter.units, now, 'store');
+      if (admission === undefined) return;
+      state.waiters.shift();
+      waiter.resolve(admission);
+    }
+  }
+
+  /** Times out the call and waiting requests. These are in order of arrival, so the first has the earliest deadline. */
+  #watch(state: CustomerState, call: Call): void {
+    const { clock, scheduler, timeoutMs } = this.#options;
+    const callUntil = call.sentAt.monotonicMs + timeoutMs;
+    const until = Math.min(callUntil, state.waiters[0]?.until ?? callUntil);
+    call.timer = scheduler.deadline(until - clock.monotonicMs(), () => {
+      const nowMs = clock.monotonicMs();
+      if (nowMs >= callUntil) {
+        call.overdue = true;
+        this.#overdueCalls++;
+        this.#settleWithoutStore(state, state.waiters.splice(0));
+        return;
+      }
+      const stillWaiting = state.waiters.findIndex((waiter) => waiter.until > nowMs);
+      const late = state.waiters.splice(0, stillWaiting < 0 ? state.waiters.length : stillWaiting);
+      this.#settleWithoutStore(state, late);
+      this.#watch(state, call);
+    });
+  }
+
+  #settleWithoutStore(state: CustomerState, waiters: readonly Waiter[]): void {
+    for (const waiter of waiters) {
+      try {
+        waiter.resolve(this.#options.withoutStore.admit(state, waiter.units));
+      } catch (error) {
+        waiter.reject(error);
+      }
+    }
+  }
+
+  #endCall(state: CustomerState, call: Call): void {
+    call.timer?.cancel();
+    if (call.overdue) this.#overdueCalls--;
+    state.call = undefined;
+  }
+
+  #withinTimeout<T>(call: Promise<T>, onOverdue = () => {}): Promise<T> {
+    const { scheduler, timeoutMs } = this.#options;
+    return new Promise((resolve, reject) => {
+      const timer = scheduler.deadline(timeoutMs, () => {
+        onOverdue();
+        reject(new StoreUnavailableError(`no reply from the store within ${timeoutMs} ms`));
+      });
+      call.then(resolve, reject).finally(() => timer.cancel());
+    });
+  }
+}
+
+/** Returns whether a change of settings ends the leases granted before it. */
+function endsLeases(before: QuotaSettings, now: QuotaSettings): boolean {
+  const isLower = ({ amount }: Limit, index: number) =>
+    amount > (now.limits[index]?.amount ?? Number.POSITIVE_INFINITY);
+  return before.usageResetAt !== now.usageResetAt || before.limits.some(isLower);
+}
+
+/** Returns the last reply as the store would have given it by the limits of `now`. */
+function recounted({ counts, receivedAt }: LastReply, before: QuotaSettings, now: QuotaSettings): LastReply {
+  const raised = mapAll(counts, (count, index) => {
+    const raisedBy = (now.limits[index]?.amount ?? 0) - (before.limits[index]?.amount ?? 0);
+    return { ...count, free: Math.max(0, count.free + raisedBy) };
+  });
+  return { counts: raised, receivedAt };
+}
+
+/**
+ * Returns a refusal that lasts until asking again may help: units expire from the window, or are refunded from a lease
+ * that any instance still holds.
+ *
+ * `until` is never later than by the store's clock: it counts from when the store was asked, and allows for a slow
+ * local clock. The wait reported to clients (`moreAt`) is never shorter than by the store's clock: it counts from
+ * `receivedAt` (monotonic ms). So a client that waits for as long as one instance told it is not refused by an older
+ * refusal that another remembers.
+ */
+function rememberRefusal({ sentAt, settings }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
+  const violated: Violation[] = [];
+  let helpsInMs = 0;
+  let moreAtMs = receivedAt;
+  for (const [index, limit] of settings.limits.entries()) {
+    const count = grant.counts[index];
+    if (count === undefined || count.free > 0) continue;
+    violated.push({ ...limit, used: count.used });
+    const refundsEndMs = count.holdEndMs - grant.storeTimeMs + REFUND_GRACE_MS;
+    const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
+    // A request needs units of every limit, so the last one to have some decides.
+    helpsInMs = Math.max(helpsInMs, Math.min(count.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS));
+    moreAtMs = Math.max(moreAtMs, moreAt(count, receivedAt));
+  }
+  // At least one: the grant was smaller than the need.
+  const all = violated as readonly Violation[] as NonEmpty<Violation>;
+  return { violated: all, until: sentAt.monotonicMs + helpsInMs / CLOCK_DRIFT, moreAt: moreAtMs };
+}

@@ -1,0 +1,335 @@
+/**
+ * Leases: units that the store has granted to this instance. Requests are admitted on them until they end; units that no
+ * request used are refunded.
+ */
+import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
+import { DueQueue } from '../../base/due-queue.ts';
+import type { Grant, LimitCount, NonEmpty, Refund, WindowStore } from '../../store/store.ts';
+import type { Admitted, QuotaMode } from './hourly-quota.ts';
+
+/** An admitted request may begin upstream for this long after its lease has ended. */
+const DISPATCH_MS = 1000;
+/** How long refunds wait for others. */
+const REFUND_DELAY_MS = 250;
+/** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
+export const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
+/** Only this share of each period is used, so that a clock up to 1 % slower than the store's does no harm. */
+const USABLE_SHARE = 0.99;
+
+/** How long a lease lasts. Units are counted at the end of the hold: the last instant at which its requests may begin. */
+export interface LeaseLength {
+  /** For this long after the reservation was sent, the lease admits requests. */
+  readonly usableLeaseMs: number;
+  readonly holdMs: number;
+  /** For this long after the reservation was sent, a request of the lease may begin. */
+  readonly usableHoldMs: number;
+  /** How long the units that are unused at the end wait for others, to be refunded in one call. */
+  readonly refundDelayMs: number;
+}
+
+function lengthOf(leaseMs: number, refundDelayMs: number): LeaseLength {
+  const holdMs = leaseMs + DISPATCH_MS;
+  return { usableLeaseMs: leaseMs * USABLE_SHARE, holdMs, usableHoldMs: holdMs * USABLE_SHARE, refundDelayMs };
+}
+
+export const SHORT_LEASE: LeaseLength = lengthOf(1000, REFUND_DELAY_MS);
+/**
+ * For a customer with few requests, far from its limit. The hold is the longest one that the store permits. Unused units
+ * wait about until its end: the next reservation may take them along.
+ */
+export const LONG_LEASE: LeaseLength = lengthOf(9000, DISPATCH_MS + REFUND_DELAY_MS);
+
+/** Monotonic and wall time in ms, read together: suspend stops the first, an operator can change the second. */
+export interface Instant {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
+
+export function readInstant(clock: Clock): Instant {
+  return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
+}
+
+/** The store's last reply. */
+export interface LastReply {
+  /** In the order of the customer's limits. */
+  readonly counts: NonEmpty<LimitCount>;
+  /** Monotonic ms. */
+  readonly receivedAt: number;
+}
+
+/** Returns the monotonic ms at which the store's wait is over, even if this clock runs faster than the store's. */
+export function moreAt({ waitMs }: Pick<LimitCount, 'waitMs'>, receivedAt: number): number {
+  return receivedAt + waitMs * CLOCK_DRIFT;
+}
+
+/** Units of one grant, handed out to requests until the lease ends. */
+export class Lease {
+  /** Units left to hand out. */
+  units: number;
+  readonly grant: Grant;
+  readonly length: LeaseLength;
+  /** Read before the reservation was sent, so that the lease ends before the store's hold does. */
+  readonly sentAt: Instant;
+
+  constructor(grant: Grant, sentAt: Instant, length: LeaseLength) {
+    this.units = grant.granted;
+    this.grant = grant;
+    this.sentAt = sentAt;
+    this.length = length;
+  }
+
+  /** Monotonic ms. */
+  get endsAt(): number {
+    return this.sentAt.monotonicMs + this.length.usableLeaseMs;
+  }
+
+  /** Returns whether the lease admits requests now, by both clocks. */
+  runsAt({ monotonicMs, wallMs }: Instant): boolean {
+    const { usableLeaseMs } = this.length;
+    return monotonicMs - this.sentAt.monotonicMs < usableLeaseMs && wallMs - this.sentAt.wallMs < usableLeaseMs;
+  }
+
+  /**
+   * Returns how long a request that is admitted now may take to begin, as deadlines by both clocks. At most as long as
+   * with a short lease: the effect of a usage reset or a lower limit must not wait for a request in a queue.
+   */
+  beginDeadline(now: Instant): Instant {
+    const { usableHoldMs } = this.length;
+    const { usableHoldMs: longestMs } = SHORT_LEASE;
+    return {
+      monotonicMs: Math.min(this.sentAt.monotonicMs + usableHoldMs, now.monotonicMs + longestMs),
+      wallMs: Math.min(this.sentAt.wallMs + usableHoldMs, now.wallMs + longestMs),
+    };
+  }
+}
+
+/** Shared by customers that have none: with many customers, each object is a cache miss. */
+const NO_LEASES: readonly Lease[] = [];
+const NO_REFUNDS: readonly Refund[] = [];
+
+interface OpenLease {
+  readonly leases: CustomerLeases;
+  readonly lease: Lease;
+}
+
+/** Ends the leases of all customers in time, and sends their refunds. */
+export class LeaseTimers {
+  readonly clock: Clock;
+  readonly windows: Pick<WindowStore, 'refund'>;
+  readonly #short: DueQueue<OpenLease>;
+  readonly #long: DueQueue<OpenLease>;
+  readonly #refunds: DueQueue<CustomerLeases>;
+  readonly #lateRefunds: DueQueue<CustomerLeases>;
+
+  constructor(parts: {
+    readonly clock: Clock;
+    readonly scheduler: Scheduler;
+    readonly windows: Pick<WindowStore, 'refund'>;
+  }) {
+    this.clock = parts.clock;
+    this.windows = parts.windows;
+    const end = ({ leases, lease }: OpenLease) => leases.leaseIsOver(lease);
+    const refund = (leases: CustomerLeases) => leases.refundsAreDue();
+    this.#short = new DueQueue(parts, end);
+    this.#long = new DueQueue(parts, end);
+    this.#refunds = new DueQueue(parts, refund);
+    this.#lateRefunds = new DueQueue(parts, refund);
+  }
+
+  endLater(leases: CustomerLeases, lease: Lease): void {
+    (lease.length === LONG_LEASE ? this.#long : this.#short).add({ leases, lease }, lease.endsAt);
+  }
+
+  refundLater(leases: CustomerLeases, delayMs: number, dueMs: number): void {
+    (delayMs > REFUND_DELAY_MS ? this.#lateRefunds : this.#refunds).add(leases, dueMs);
+  }
+}
+
+/**
+ * The units of one customer that the store counts and no request uses: in open leases, or waiting to be refunded.
+ *
+ * A unit belongs to its lease and never moves to a newer one. Units of an ended lease are never handed out again, even
+ * if a request returns its unit later.
+ */
+export class CustomerLeases {
+  readonly #customer: string;
+  readonly #timers: LeaseTimers;
+  /** Those with units left, in the order in which they got their first unit. */
+  #open = NO_LEASES;
+  /** Merged by policy, session, epoch and bucket. */
+  #refunds = NO_REFUNDS;
+  /** Monotonic ms; undefined while no refund waits. */
+  #refundsDueMs: number | undefined;
+  /** Monotonic ms. Leases that were requested until then admit no more requests. */
+  #endedAtMs = Number.NEGATIVE_INFINITY;
+  /** Units taken from these leases and not returned. */
+  admitted = 0;
+
+  constructor(customer: string, timers: LeaseTimers) {
+    this.#customer = customer;
+    this.#timers = timers;
+  }
+
+  get clock(): Clock {
+    return this.#timers.clock;
+  }
+
+  /** Open leases with units left, in the order in which {@link take} uses them. */
+  get open(): readonly Lease[] {
+    return this.#open;
+  }
+
+  get unitsLeft(): number {
+    let units = 0;
+    for (const lease of this.#open) units += lease.units;
+    return units;
+  }
+
+  get unusedUnits(): number {
+    let units = this.unitsLeft;
+    // Every limit gets the same units back.
+    const policy = this.#refunds[0]?.policy;
+    for (const refund of this.#refunds) if (refund.policy === policy) units += refund.units;
+    return units;
+  }
+
+  add(lease: Lease): void {
+    if (lease.units === 0) return;
+    this.#open = [...this.#open, lease];
+    this.#timers.endLater(this, lease);
+  }
+
+  leaseIsOver(lease: Lease): void {
+    if (this.#open.includes(lease)) this.#end(lease);
+  }
+
+  /** Sends the refunds, unless they were sent meanwhile and others wait. */
+  refundsAreDue(): void {
+    if (this.#refundsDueMs !== undefined && this.#refundsDueMs <= this.#timers.clock.monotonicMs()) {
+      void this.sendRefunds();
+    }
+  }
+
+  /** Takes the units of a request from one lease. Returns it; undefined when no lease admits the request now. */
+  take(units: number, now: Instant): Lease | undefined {
+    for (const lease of this.#open) {
+      if (!lease.runsAt(now)) {
+        this.#end(lease);
+      } else if (lease.units >= units) {
+        lease.units -= units;
+        if (lease.units === 0) this.#remove(lease);
+        this.admitted += units;
+        return lease;
+      }
+    }
+    return undefined;
+  }
+
+  /** Returns units: to their lease if that still admits requests, else to the store. */
+  return(lease: Lease, units: number, now: Instant): void {
+    this.admitted -= units;
+    if (lease.sentAt.monotonicMs <= this.#endedAtMs || !lease.runsAt(now)) {
+      this.refund(lease.grant, units);
+      return;
+    }
+    if (lease.units === 0) this.#open = [...this.#open, lease];
+    lease.units += units;
+  }
+
+  /** Ends all leases, those included that have no units left now and may get some back. */
+  end(now: Instant): void {
+    this.#endedAtMs = now.monotonicMs;
+    for (const lease of this.#open) this.#end(lease);
+  }
+
+  /** Refunds units soon, together with others. */
+  refund(grant: Grant, units: number, delayMs = REFUND_DELAY_MS): void {
+    if (units === 0) return;
+    const { bucket, session } = grant;
+    const hour = Math.floor(grant.storeTimeMs / 3_600_000);
+    for (const { policy, epoch } of grant.counts) {
+      const merged = this.#refunds.find(
+        (r) =>
+          r.bucket === bucket && r.epoch === epoch && r.policy === policy && r.session === session && r.hour === hour,
+      );
+      const others = this.#refunds.filter((each) => each !== merged);
+      this.#refunds = [...others, { policy, epoch, bucket, session, hour, units: units + (merged?.units ?? 0) }];
+    }
+    if (this.#refundsDueMs !== undefined) return;
+    this.#refundsDueMs = this.#timers.clock.monotonicMs() + delayMs;
+    this.#timers.refundLater(this, delayMs, this.#refundsDueMs);
+  }
+
+  /** Removes and returns the refunds that wait. They are sent once, even if sending fails. */
+  takeRefunds(): readonly Refund[] {
+    const taken = this.#refunds;
+    this.#refunds = NO_REFUNDS;
+    this.#refundsDueMs = undefined;
+    return taken;
+  }
+
+  /** Sends the refunds that wait, once. Not repeated if the outcome is unknown: running twice, one would admit too many. */
+  async sendRefunds(): Promise<void> {
+    const refunds = this.takeRefunds();
+    if (refunds.length > 0) await this.#timers.windows.refund(this.#customer, refunds).catch(() => undefined);
+  }
+
+  #remove(lease: Lease): void {
+    const open = this.#open.filter((each) => each !== lease);
+    this.#open = open.length > 0 ? open : NO_LEASES;
+  }
+
+  #end(lease: Lease): void {
+    this.#remove(lease);
+    const { units } = lease;
+    lease.units = 0;
+    this.refund(lease.grant, units, lease.length.refundDelayMs);
+  }
+}
+
+/** An admission on units of a lease. Not an object literal: its two closures would be larger than all the rest. */
+export class LeaseAdmission implements Admitted {
+  readonly outcome = 'admitted';
+  readonly mode: QuotaMode;
+  readonly beginDeadlineMs: number;
+  readonly beginDeadlineWallMs: number;
+  readonly #leases: CustomerLeases;
+  readonly #lease: Lease;
+  readonly #units: number;
+  readonly #reply: LastReply | undefined;
+  readonly #unitsLeft: number;
+
+  /** Takes `units` of the lease as taken already. `reply`: the store's last one to this instance. */
+  constructor(
+    leases: CustomerLeases,
+    lease: Lease,
+    units: number,
+    now: Instant,
+    mode: QuotaMode,
+    reply: LastReply | undefined,
+  ) {
+    const deadline = lease.beginDeadline(now);
+    this.mode = mode;
+    this.beginDeadlineMs = deadline.monotonicMs;
+    this.beginDeadlineWallMs = deadline.wallMs;
+    this.#leases = leases;
+    this.#lease = lease;
+    this.#units = units;
+    this.#reply = reply;
+    this.#unitsLeft = leases.unitsLeft;
+  }
+
+  refund(): void {
+    this.#leases.return(this.#lease, this.#units, readInstant(this.#leases.clock));
+  }
+
+  remaining(limit: number): number {
+    return (this.#reply?.counts[limit]?.free ?? 0) + this.#unitsLeft;
+  }
+
+  resetSeconds(limit: number): number {
+    const count = this.#reply?.counts[limit];
+    const moreAtMs = this.#reply && count ? moreAt(count, this.#reply.receivedAt) : 0;
+    return secondsUntil(moreAtMs, this.#leases.clock.monotonicMs());
+  }
+}

@@ -1,0 +1,80 @@
+import type { Clock } from '../../base/clock.ts';
+import { LruMap } from '../../base/lru-map.ts';
+import { areSameSettings } from './customer-state.ts';
+import type { QuotaSettings, Usage } from './hourly-quota.ts';
+import type { LeasedQuota } from './leased-quota.ts';
+
+/** Limits a customer that polls its usage to four store calls a second. */
+const REUSE_MS = 250;
+
+interface Read {
+  readonly settings: QuotaSettings;
+  readonly usage: Promise<Usage>;
+  /** Undefined while the store call is in flight, and after it failed. */
+  result: { readonly usage: Usage; readonly admitted: number; readonly goodUntilMs: number } | undefined;
+  isUnderWay: boolean;
+}
+
+interface RecentUsageOptions {
+  readonly hourly: Pick<LeasedQuota, 'usage' | 'admitted'>;
+  readonly storeIsUp: (customer: string) => boolean;
+  readonly clock: Clock;
+  /** Maximum number of customers in memory. */
+  readonly customers: number;
+}
+
+/**
+ * Serves customers' usage to clients, which may poll it at any rate. Each customer has at most one store call in
+ * flight. Its result is shared and reused for 250 ms, plus the requests that this instance admitted meanwhile. A change
+ * of the limit, a usage reset or the loss of the store discards the result at once.
+ */
+export class RecentUsage {
+  readonly #options: RecentUsageOptions;
+  readonly #reads: LruMap<string, Read>;
+
+  constructor(options: RecentUsageOptions) {
+    this.#options = options;
+    this.#reads = new LruMap(options.customers);
+  }
+
+  /** Returns the customer's usage. Rejects with StoreUnavailableError; failures are not reused. */
+  of(customer: string, settings: QuotaSettings): Promise<Usage> {
+    const read = this.#reads.get(customer);
+    if (read && areSameSettings(read.settings, settings)) {
+      if (read.isUnderWay) return read.usage;
+      const usage = this.#reusable(customer, read);
+      if (usage) return Promise.resolve(usage);
+    }
+    return this.#read(customer, settings);
+  }
+
+  #reusable(customer: string, { result }: Read): Usage | undefined {
+    const { hourly, storeIsUp, clock } = this.#options;
+    if (result === undefined || clock.monotonicMs() >= result.goodUntilMs || !storeIsUp(customer)) return undefined;
+    const { usage, admitted } = result;
+    const since = Math.max(0, hourly.admitted(customer) - admitted);
+    if (since === 0) return usage;
+    // Only the store knows when the first unit of an empty window will expire.
+    if (usage.used === 0) return undefined;
+    const used = usage.used + since;
+    return { ...usage, used, remaining: Math.max(0, usage.limit - used) };
+  }
+
+  #read(customer: string, settings: QuotaSettings): Promise<Usage> {
+    const { hourly, clock } = this.#options;
+    const usage = hourly.usage(customer, settings.limits[0].amount);
+    const read: Read = { settings, usage, result: undefined, isUnderWay: true };
+    this.#reads.set(customer, read);
+    usage.then(
+      (result) => {
+        read.isUnderWay = false;
+        const goodUntilMs = clock.monotonicMs() + REUSE_MS;
+        read.result = { usage: result, admitted: hourly.admitted(customer), goodUntilMs };
+      },
+      () => {
+        read.isUnderWay = false;
+      },
+    );
+    return usage;
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Collects the approximate part of the usage history in memory, and adds it to the store every 10 s: refusals per
+ * customer, totals per plan, and customers near their limits. A crash loses at most the counts of the last 10 s.
+ */
+import type { Clock, Scheduler } from '../../base/clock.ts';
+import { Periodic } from '../../base/periodic.ts';
+import {
+  HOUR_MS,
+  noTotals,
+  type PlanHour,
+  TOTALS,
+  type Total,
+  type UsageHistory,
+  unlessClosed,
+} from '../../store/usage-history.ts';
+
+const FLUSH_INTERVAL_MS = 10_000;
+/** Different counts, and customers near their limits, that are kept between two writes. Further ones are dropped. */
+const MAX_ENTRIES = 20_000;
+
+interface HistoryCollectorOptions {
+  readonly history: Pick<UsageHistory, 'add' | 'nowMs'>;
+  readonly storeIsUp: () => boolean;
+  /** Called with the number of refusals that were not counted, because too many customers were refused at once. */
+  readonly dropped: (count: number) => void;
+  readonly clock: Pick<Clock, 'nowMs'>;
+  readonly scheduler: Pick<Scheduler, 'after'>;
+}
+
+export class HistoryCollector {
+  readonly #options: HistoryCollectorOptions;
+  /** By hour of the store's time, problem code and customer. */
+  #refusals = new Map<
+    string,
+    { readonly customer: string; readonly hourMs: number; readonly code: string; count: number }
+  >();
+  #dropped = 0;
+  #totals: PlanHour[] = [];
+  /** Of {@link #totals}, the last of each plan. */
+  #lastTotals = new Map<string, PlanHour & { readonly counts: Record<Total, number> }>();
+  /** Percent of the limit, by customer. */
+  #near = new Map<string, number>();
+  /** The store's time minus this process's; learnt at each write. */
+  #offsetMs = 0;
+  readonly #flushing: Periodic;
+
+  constructor(options: HistoryCollectorOptions) {
+    this.#options = options;
+    this.#flushing = new Periodic(options.scheduler, async () => {
+      await this.#write();
+      return FLUSH_INTERVAL_MS;
+    });
+    this.#flushing.start(FLUSH_INTERVAL_MS);
+  }
+
+  /** Counts a refusal. `customer` is undefined for a request without a valid key. */
+  refused(customer: string | undefined, plan: string, code: string): void {
+    this.#totalsOf(plan).refused++;
+    if (customer === undefined) return;
+    const hourMs = this.#hourMs();
+    const id = `${hourMs} ${code} ${customer}`;
+    const known = this.#refusals.get(id);
+    if (known !== undefined) known.count++;
+    else if (this.#refusals.size < MAX_ENTRIES) this.#refusals.set(id, { customer, hourMs, code, count: 1 });
+    else this.#dropped++;
+  }
+
+  /** Counts a request that was sent to an upstream. */
+  sent(plan: string): void {
+    this.#totalsOf(plan).requests++;
+  }
+
+  /** Counts a request for which the upstream gave no complete response, or a response of status 500 or above. */
+  upstreamFailed(plan: string): void {
+    this.#totalsOf(plan).upstream_errors++;
+  }
+
+  /** Notes that a customer is near its limit. */
+  near(customer: string, percent: number): void {
+    if (this.#near.size < MAX_ENTRIES || this.#near.has(customer)) this.#near.set(customer, percent);
+  }
+
+  /** Stops, and writes what was collected so far. */
+  async close(): Promise<void> {
+    await this.#flushing.close();
+    await this.#write();
+  }
+
+  #hourMs(): number {
+    return Math.floor((this.#options.clock.nowMs() + this.#offsetMs) / HOUR_MS) * HOUR_MS;
+  }
+
+  #totalsOf(plan: string): Record<Total, number> {
+    const startMs = this.#hourMs();
+    const last = this.#lastTotals.get(plan);
+    if (last?.startMs === startMs) return last.counts;
+    const totals = { startMs, plan, counts: noTotals() };
+    this.#totals.push(totals);
+    this.#lastTotals.set(plan, totals);
+    return totals.counts;
+  }
+
+  /** Never rejects. A write of which the outcome is unknown is not repeated: it could count twice. */
+  async #write(): Promise<void> {
+    const { history, storeIsUp, dropped, clock } = this.#options;
+    if (!storeIsUp()) return;
+    let storeMs: number;
+    try {
+      const beforeMs = clock.nowMs();
+      storeMs = await history.nowMs();
+      this.#offsetMs = storeMs - (beforeMs + clock.nowMs()) / 2;
+    } catch {
+      return;
+    }
+    const [refusals, totals, near, droppedRefusals] = [this.#refusals, this.#totals, this.#near, this.#dropped];
+    [this.#refusals, this.#totals, this.#near, this.#dropped] = [new Map(), [], new Map(), 0];
+    this.#lastTotals.clear();
+    if (droppedRefusals > 0) dropped(droppedRefusals);
+    if (totals.length + near.size === 0) return;
+    const counted = totals.flatMap(({ startMs, plan, counts }) =>
+      TOTALS.map((what) => ({ plan, hourMs: startMs, what, count: counts[what] })).filter(({ count }) => count > 0),
+    );
+    const collected = {
+      refusals: Array.from(refusals.values(), ({ hourMs, ...refusal }) => {
+        return { ...refusal, hourMs: unlessClosed(hourMs / HOUR_MS, storeMs) * HOUR_MS };
+      }),
+      totals: counted,
+      atMs: storeMs,
+      near: Array.from(near, ([customer, percent]) => ({ customer, percent })),
+    };
+    // The store's metrics count the failure.
+    await history.add(collected).catch(() => undefined);
+  }
+}

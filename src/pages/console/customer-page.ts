@@ -1,0 +1,116 @@
+/** One customer: its limit and what sets it, its usage, why it is refused, and its keys. */
+import { html } from 'htm/preact';
+import type { CustomerDocument, ExplanationDocument } from '../../api/admin/responses.ts';
+import { address } from '../client/api.ts';
+import { Empty, facts, loaded, Panel, time, timeAgo, usageBar, withTimes } from '../client/components.ts';
+import { FormButton } from '../client/form-dialog.ts';
+import { count, duration, limitText, tollgate } from '../client/format.ts';
+import { refusalOf } from '../client/refusals.ts';
+import { POLL_MS, useList, useResource } from '../client/resources.ts';
+import { at, type Place } from '../client/router.ts';
+import { table } from '../client/table.ts';
+import { type RefusalCounts, UsageHistory } from '../client/usage-history.ts';
+import { CustomerAudit } from './audit-page.ts';
+import {
+  changeCustomer,
+  deleteCustomer,
+  limitForATime,
+  openPortal,
+  resetUsage,
+  suspendCustomer,
+} from './customer-forms.ts';
+import { customerState, limitSource } from './customer-link.ts';
+import { KeyTable, newKey } from './keys-page.ts';
+import { testNotice } from './notices-page.ts';
+
+export function CustomerPage({ id, query }: { id: string; query: Place['query'] }) {
+  const customer = useResource(address('GET /admin/v1/customers/:id', { id }));
+  if (customer.failure?.code === 'not_found') {
+    return html`<${Empty}>There is no customer with this id. Ids are case-sensitive. <a href=${at('customers')}>All customers</a><//>`;
+  }
+  return loaded(customer, (record) => html`<${Details} record=${record} query=${query} />`);
+}
+
+function Details({ record, query }: { record: CustomerDocument; query: Place['query'] }) {
+  const { id } = record;
+  const explanation = useResource(address('GET /admin/v1/customers/:id/explain', { id }), POLL_MS);
+  const config = useResource(address('GET /admin/v1/config', {}));
+  const keys = useList(address('GET /admin/v1/customers/:id/keys', { id }), { isWhole: true });
+  const used = explanation.data?.usage?.used;
+  const hasPortal = Boolean(config.data?.portal);
+  return html`
+    <div class="toolbar">
+      <span>${record.name}</span>
+      ${customerState(record)} ${record.suspended_until && html`until ${time(record.suspended_until)}`}
+      ${record.notify_url && html`<span class="quiet">notices to ${record.notify_url}</span>`}
+      <span class="actions">
+        <${FormButton} label="Change" form=${() => changeCustomer(record, config.data?.plans ?? {}, used)} disabled=${config.data === undefined} />
+        <${FormButton} label="Limit for a time" form=${() => limitForATime(record)} />
+        <${FormButton} label="Reset usage" form=${() => resetUsage(record)} />
+        <${FormButton} label=${record.suspended ? 'Reactivate' : 'Suspend'} form=${() => suspendCustomer(record)} />
+        ${hasPortal && html`<${FormButton} label="Open as this customer" form=${() => openPortal(record)} />`}
+        ${record.notify_url && html`<${FormButton} label="Test notice" form=${() => testNotice(id)} />`}
+        <${FormButton} label="Delete" form=${() => deleteCustomer(record)} />
+      </span>
+    </div>
+    <div class="grid">
+      <${Panel} title="Limit and usage" command=${tollgate('explain', id)}>${loaded(explanation, limitAndUsage)}<//>
+      <${Panel} title="Is it refused?">${loaded(explanation, whyRefused)}<//>
+      <${UsageHistory} customer=${id} limit=${record.limit ?? undefined} refusals=${refusedInRange} />
+      <${Panel} title="Keys" wide command=${tollgate('keys', 'list', id)}
+        actions=${html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
+        <${KeyTable} list=${keys} sort=${query.sort || 'Created'} empty="No keys. Without one, the customer cannot send requests." />
+      <//>
+      <${Panel} title="Changes" wide command=${tollgate('audit', { customer: id })}><${CustomerAudit} id=${id} /><//>
+    </div>`;
+}
+
+function limitAndUsage(explanation: ExplanationDocument) {
+  const { plan, current_plan, limit, limit_until, limit_then, limit_problem, origin, usage } = explanation;
+  const planText =
+    current_plan === plan
+      ? plan
+      : current_plan === null
+        ? `${plan} (not configured)`
+        : `${current_plan} (formerly ${plan})`;
+  return html`
+    <p class="big">${limit === null ? 'No limit' : html`${count(limit)} <small>requests per hour</small>`}</p>
+    ${limit_until && html`<p>until ${time(limit_until)}, then ${limitText(limit_then)}</p>`}
+    ${limit_problem && html`<p>${limit_problem}</p>`}
+    ${usage && usageBar(usage)}
+    ${facts([
+      ['Plan', planText],
+      ['Set by', html`${limitSource(explanation)} <small class="quiet">${origin}</small>`],
+      ...(usage
+        ? ([
+            ['Remaining', count(usage.remaining)],
+            ['Next free in', usage.used === 0 ? '–' : duration(usage.reset_seconds)],
+          ] as const)
+        : []),
+    ])}
+    ${!usage && limit !== null && html`<p>The usage is unknown while the store is unavailable.</p>`}`;
+}
+
+function whyRefused({ admitted, verdict, refusals }: ExplanationDocument) {
+  const refused = table({
+    label: 'Refusals of the last hour',
+    rows: refusals,
+    empty: 'None of its requests was refused in the last hour.',
+    columns: [
+      [
+        'Refused because',
+        ({ code }) =>
+          html`<span class="reason">${refusalOf(code).title} <code>${code}</code><small>${refusalOf(code).advice}</small></span>`,
+      ],
+      ['Times', (row) => count(row.count), 'number'],
+      ['Last', ({ last_at }) => timeAgo(last_at)],
+    ],
+  });
+  return html`<p class=${`verdict ${admitted ? 'good' : 'bad'}`}>${withTimes(verdict)}</p>${refused}`;
+}
+
+const refusedInRange = (counts: RefusalCounts) =>
+  html`<p class="reasons">Refused: ${counts.map(
+    ([code, number]) =>
+      html`<span title=${refusalOf(code).advice}>${count(number)} × ${refusalOf(code).title} <code>${code}</code></span>`,
+  )}</p>`;

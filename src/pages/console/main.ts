@@ -1,0 +1,113 @@
+/** Entry of the console: session, navigation, and the page of the current address. */
+import { html, render } from 'htm/preact';
+import type { ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
+import type { SessionDocument } from '../../api/admin/responses.ts';
+import { endSession, SESSION_ENDED, SESSION_PATH, send, sessionOf } from '../client/api.ts';
+import { Advice, badge, Empty, Loading, Problem, SearchForm } from '../client/components.ts';
+import { entryOf } from '../client/entry-of.ts';
+import { MayWrite } from '../client/form-dialog.ts';
+import { useAction, useWindowEvents } from '../client/hooks.ts';
+import { at, followLinks, keepScroll, navigate, type Place, searchAddress, usePlace } from '../client/router.ts';
+import { Shell } from '../client/shell.ts';
+import { AuditPage } from './audit-page.ts';
+import { ConfigurationPage } from './configuration-page.ts';
+import { CustomerPage } from './customer-page.ts';
+import { CustomersPage } from './customers-page.ts';
+import { KeysPage } from './keys-page.ts';
+import { LimitsPage } from './limits-page.ts';
+import { LoginPage } from './login-page.ts';
+import { NoticesPage } from './notices-page.ts';
+import { OverviewPage } from './overview-page.ts';
+import { mayBeSecret, SearchPage } from './search-page.ts';
+
+const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentType<Place>]>> = {
+  '': ['Overview', OverviewPage],
+  customers: ['Customers', CustomersPage],
+  keys: ['Keys', KeysPage],
+  notices: ['Notices', NoticesPage],
+  limits: ['Limits', LimitsPage],
+  audit: ['Audit', AuditPage],
+  configuration: ['Configuration', ConfigurationPage],
+};
+
+function App() {
+  /** Undefined: not known yet. Null: nobody is logged in. */
+  const [session, setSession] = useState<SessionDocument | null>();
+  const [hasEnded, setHasEnded] = useState(false);
+  const { failure, run: findSession } = useAction(async () => {
+    setSession((await sessionOf(send<SessionDocument>('GET', SESSION_PATH))) ?? null);
+  });
+  useEffect(() => void findSession(), []);
+  useWindowEvents(() => {
+    setSession(null);
+    setHasEnded(true);
+  }, SESSION_ENDED);
+  if (failure)
+    return html`<main class="login"><h1>Tollgate</h1><${Problem} failure=${failure} retry=${findSession} /></main>`;
+  if (session === undefined) return html`<main class="login"><${Loading} /></main>`;
+  if (session === null) return html`<${LoginPage} hasEnded=${hasEnded} onLogin=${setSession} />`;
+  const logOut = async () => {
+    await endSession();
+    setHasEnded(false);
+    setSession(null);
+  };
+  return html`<${MayWrite.Provider} value=${session.scope === 'write'}><${Pages} session=${session} logOut=${logOut} /><//>`;
+}
+
+function Pages({ session, logOut }: { session: SessionDocument; logOut: () => void }) {
+  const place = usePlace();
+  const [secret, setSecret] = useState('');
+  const [section = '', customer] = place.segments;
+  const { installation } = session;
+  const searched = section === 'search' ? (place.query.text ?? secret) : '';
+  const shown = () => {
+    if (section === 'search') return ['Search', html`<${SearchPage} key=${searched} text=${searched} />`] as const;
+    if (section === 'customers' && customer) {
+      const above = html`<p class="breadcrumb"><a href=${at('customers')}>Customers</a></p>`;
+      return [customer, html`<${CustomerPage} id=${customer} query=${place.query} />`, above] as const;
+    }
+    const [title, Page] = entryOf(PAGES, section) ?? ['Not found', NotFound];
+    return [title, html`<${Page} ...${place} />`] as const;
+  };
+  const [heading, content, above] = shown();
+  const brand = html`<a class="brand" href=${at()}>Tollgate</a>
+    ${installation?.name && html`<span class=${`installation ${installation.color}`} title=${installation.name}>${installation.name}</span>`}`;
+  const tools = html`<${Search} searched=${place.query.text && searched} onSecret=${setSecret} />
+    <div class="who">
+      ${session.scope === 'read' && badge('quiet', 'read only')}
+      <span class="quiet" title=${`The name in the audit: ${session.actor}`}>${session.actor}</span>
+      ${session.via === 'cookie' && html`<button type="button" onClick=${logOut}>Log out</button>`}
+    </div>`;
+  const pages = Object.entries(PAGES).map(([name, [title]]) => [name, title]);
+  return html`<${Shell} site=${installation?.name ?? 'Tollgate'} brand=${brand} pages=${pages} current=${section}
+    tools=${tools} heading=${heading} above=${above}>${content}<//>`;
+}
+
+function NotFound() {
+  return html`<${Empty}>The console has no such page. <a href=${at()}>Overview</a><//>`;
+}
+
+/** Searches for every identifier that the console shows. A whole key gets neither into the address nor stays in the field. */
+function Search({ searched = '', onSecret }: { searched?: string; onSecret: (text: string) => void }) {
+  const [text, setText] = useState(searched);
+  useEffect(() => setText(searched), [searched]);
+  const search = (wanted: string) => {
+    const isSecret = mayBeSecret(wanted);
+    onSecret(isSecret ? wanted : '');
+    if (wanted) navigate(isSecret ? at('search') : searchAddress(wanted));
+    if (isSecret) setText('');
+  };
+  return html`<div class="find" role="search"><${SearchForm} text=${text} onText=${setText} onSearch=${search} autocomplete="off" spellcheck=${false}
+    aria-label="Find a customer, key, notice or request" placeholder="Customer, key or any id" /></div>`;
+}
+
+const ADVICE = {
+  store_unavailable: 'The store does not respond. Check it, then try again; the overview shows the last error.',
+  forbidden: 'Your session may only read. Log in with a token that has the scope tollgate:write.',
+};
+
+followLinks();
+keepScroll();
+const root = document.getElementById('app');
+if (root) render(html`<${Advice.Provider} value=${ADVICE}><${App} /><//>`, root);

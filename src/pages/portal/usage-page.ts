@@ -1,0 +1,60 @@
+/** How much is left, until when, and which requests were refused. */
+import { html } from 'htm/preact';
+import type { UsageDocument } from '../../api/admin/responses.ts';
+import type { PortalSessionDocument } from '../../api/portal/portal-documents.ts';
+import { address } from '../client/api.ts';
+import { facts, loaded, Panel, usageBar } from '../client/components.ts';
+import { clockTime, count, counted, duration } from '../client/format.ts';
+import { refusalOf } from '../client/refusals.ts';
+import { useResource } from '../client/resources.ts';
+import { table } from '../client/table.ts';
+import { type RefusalCounts, UsageHistory } from '../client/usage-history.ts';
+
+/** Longer than in the console: there may be many customers with an open page. */
+const POLL_MS = 30_000;
+
+export function UsagePage({ session }: { session: PortalSessionDocument }) {
+  const usage = useResource(address('GET /portal/v1/usage', {}), POLL_MS);
+  return html`<div class="grid">
+    <${Panel} title="Now" wide>${loaded(usage, (current) => usageNow(current, session.suspended))}<//>
+    <${UsageHistory} limit=${usage.data?.limit} refusals=${refusedRequests} />
+  </div>`;
+}
+
+function usageNow({ limit, used, remaining, reset_seconds: seconds }: UsageDocument, isSuspended: boolean) {
+  const more = `in ${duration(seconds)}, at ${clockTime(Date.now() + seconds * 1000).slice(0, 5)}`;
+  const isUsedUp = remaining === 0;
+  // That it is suspended is said above, for every page.
+  const status =
+    !isSuspended &&
+    html`<p class="big">${count(remaining)} <small>of ${counted(limit, 'request')} left in this hour</small></p>
+        ${isUsedUp && html`<p class="verdict bad">The limit is used up: requests are refused with 429. More become available ${more}.</p>`}
+        ${usageBar({ used, limit })}`;
+  return html`${status}
+    ${facts([
+      ['Used in the last 60 minutes', `${count(used)} of ${count(limit)}`],
+      ...(isSuspended ? [] : [['More become available', used === 0 ? 'all are available' : more] as const]),
+      ['Counted for', 'all your keys together'],
+    ])}
+    <p class="quiet">The hour slides: each request is available again 60 minutes after it was made.</p>`;
+}
+
+function refusedRequests(counts: RefusalCounts, range: string) {
+  return html`<h3>Refused in the last ${range}</h3>${table({
+    label: `Requests that were refused in the last ${range}`,
+    rows: counts,
+    columns: [
+      [
+        'Reason',
+        ([code]) => html`<span class="reason">${refusalOf(code).title}<small><code>${code}</code></small></span>`,
+      ],
+      ['What to do', ([code]) => withCode(refusalOf(code).remedy)],
+      ['Times', ([, number]) => count(number), 'number'],
+    ],
+  })}`;
+}
+
+/** The texts of the table mark code by backticks. */
+function withCode(text: string) {
+  return text.split('`').map((part, index) => (index % 2 === 1 ? html`<code>${part}</code>` : part));
+}

@@ -1,0 +1,139 @@
+/** The checker of traces (test/support/traces), with right traces and with those that wrong gateways would write. */
+import { describe, expect, test } from 'vitest';
+import { type Allowances, checkTraces } from '../../support/traces/check.ts';
+import type { Granted, TraceEvent } from '../../support/traces/events.ts';
+
+const START_MS = Date.UTC(2030, 0, 1);
+const HOUR_MS = 3_600_000;
+const LIMIT = 4;
+
+type Change = Partial<Granted>;
+
+const at = (ms: number, gateway = 'a') => ({ atMs: START_MS + ms, gateway, customer: 'acme' });
+/** Granted as soon as asked for, unless `change` says otherwise. */
+const granted = (ms: number, grant: string, units: number, used: number, change: Change = {}): Granted => ({
+  ...at(ms),
+  event: 'granted',
+  grant,
+  sentMs: START_MS + ms,
+  storeTimeMs: START_MS + ms,
+  granted: units,
+  used,
+  limit: LIMIT,
+  holdMs: 2000,
+  epoch: 'one',
+  bucket: Math.floor((START_MS + ms + 2000) / 10_000),
+  session: 1,
+  ...change,
+});
+const begun = (ms: number, grant: string, gateway = 'a'): TraceEvent => ({ ...at(ms, gateway), event: 'begun', grant });
+const refunded = (ms: number, { epoch, bucket, session }: Granted, units: number): TraceEvent => ({
+  ...at(ms),
+  event: 'refunded',
+  epoch,
+  bucket,
+  session,
+  units,
+});
+const admittedLocally = (ms: number): TraceEvent => ({
+  ...at(ms),
+  event: 'admitted locally',
+  limit: LIMIT,
+  instances: 2,
+});
+const charged = (ms: number, units: number): TraceEvent => ({ ...at(ms), event: 'charged', units });
+
+const ruleBroken = (events: readonly TraceEvent[], allowances?: Allowances) =>
+  checkTraces(events, allowances).violation?.rule;
+
+describe('right traces', () => {
+  test('units of two gateways that are used, refunded, charged and used again after an hour break no rule', () => {
+    const first = granted(0, '1', 2, 2);
+    const events = [
+      first,
+      begun(10, '1'),
+      granted(20, '2', 2, 4, { gateway: 'b' }),
+      begun(1900, '2', 'b'),
+      begun(1990, '2', 'b'),
+      refunded(2100, first, 1),
+      granted(3000, '3', 1, 4),
+      begun(3000, '3'),
+      admittedLocally(5000),
+      begun(5001, 'local'),
+      charged(6000, 1),
+      granted(HOUR_MS + 13_000, '4', 4, 4),
+      begun(HOUR_MS + 13_001, '4'),
+    ];
+    expect(checkTraces(events)).toMatchObject({
+      violation: undefined,
+      counts: { grants: 4, units: 9, begins: 6, refunds: 1 },
+    });
+  });
+
+  test('a store whose clock was set ahead by an hour may grant the limit again', () => {
+    const events = [
+      granted(0, '1', 4, 4),
+      ...[1, 2, 3, 4].map((ms) => begun(ms, '1')),
+      granted(5000, '2', 4, 4, { storeTimeMs: START_MS + HOUR_MS + 20_000, epoch: 'two' }),
+      ...[5001, 5002, 5003, 5004].map((ms) => begun(ms, '2')),
+    ];
+    expect(ruleBroken(events)).toBeUndefined();
+  });
+
+  test('a store that lost a grant may grant it again, if the test says how many units that are', () => {
+    const events = [
+      granted(0, '1', 4, 4),
+      ...[1, 2, 3, 4].map((ms) => begun(ms, '1')),
+      granted(100, '2', 2, 4),
+      begun(101, '2'),
+      begun(102, '2'),
+    ];
+    expect(ruleBroken(events)).toBe('counted');
+    expect(ruleBroken(events, { lostUnits: 2 })).toBeUndefined();
+  });
+});
+
+const whole = granted(0, '1', 4, 4);
+
+/** Named as the mutants of the formal model that write such traces. */
+test.each<[string, string, readonly TraceEvent[]]>([
+  ['HOLD_FROM_REPLY', 'hold', [granted(500, '1', 1, 1, { storeTimeMs: START_MS, sentMs: START_MS }), begun(2400, '1')]],
+  ['BEGIN_UNCHECKED', 'hold', [granted(0, '1', 1, 1), begun(2003, '1')]],
+  [
+    'DROPPED_EARLY',
+    'window',
+    [
+      whole,
+      ...[1, 2, 3, 1900].map((ms) => begun(ms, '1')),
+      granted(HOUR_MS + 1000, '2', 1, 1, { epoch: 'two' }),
+      begun(HOUR_MS + 1001, '2'),
+      granted(HOUR_MS + 1010, '3', 3, 4, { epoch: 'two' }),
+      ...[1011, 1012, 1013].map((ms) => begun(HOUR_MS + ms, '3')),
+    ],
+  ],
+  ['CHECK_THEN_COUNT', 'counted', [whole, granted(5, '2', 4, 8, { gateway: 'b' }), begun(6, '1'), begun(7, '2', 'b')]],
+  ['a grant that is not counted', 'counted', [whole, begun(1, '1'), begun(2, '1'), granted(10, '2', 1, 2)]],
+  [
+    'a window that is created again',
+    'window',
+    [whole, ...[1, 2, 3, 4].map((ms) => begun(ms, '1')), granted(100, '2', 4, 4, { epoch: 'two' }), begun(101, '2')],
+  ],
+  ['REFUND_TWICE', 'unit', [whole, begun(1, '1'), refunded(2100, whole, 3), refunded(2200, whole, 3)]],
+  ['REFUND_BEGUN', 'unit', [whole, begun(1, '1'), refunded(2100, whole, 4)]],
+  ['REFUND_ADMITTED', 'unit', [whole, refunded(1500, whole, 4), begun(1600, '1')]],
+  ['REFUND_ANY_EPOCH', 'unit', [whole, refunded(2100, granted(0, '1', 4, 4, { epoch: 'two' }), 4)]],
+  ['REFUND_AFTER_RECONNECT', 'unit', [whole, refunded(2100, granted(0, '1', 4, 4, { session: 2 }), 4)]],
+  ['UNIT_TO_NEWER_LEASE', 'unit', [granted(0, '1', 1, 1), granted(500, '2', 1, 2), begun(600, '2'), begun(601, '2')]],
+  ['a request without a unit', 'unit', [begun(1, 'of nobody')]],
+  ['a request before its grant', 'hold', [granted(10, '1', 1, 1), begun(9, '1')]],
+  ['LOCAL_WINDOW_AFRESH', 'share', [1, 2, 3].flatMap((ms) => [admittedLocally(ms), begun(ms, 'local')])],
+  ['a charge that is sent twice', 'charge', [admittedLocally(1), begun(2, 'local'), charged(600, 1), charged(1100, 1)]],
+])('of a wrong trace (%s) the rule "%s" is named as broken', (_, rule, events) => {
+  expect(ruleBroken(events)).toBe(rule);
+});
+
+test('the first violation is reported, with the event', () => {
+  const late = begun(2500, '1');
+  const { violation } = checkTraces([whole, begun(1, '1'), late, begun(2600, '1')]);
+  expect(violation).toMatchObject({ rule: 'hold', customer: 'acme', event: late });
+});
