@@ -45,7 +45,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'control/reload': 'base config customers/quota type:observability store',
   'http/listener': 'base formats http/problems type:observability npm:express',
   'observability/tracing':
-    'base type:config formats type:observability type:upstream npm:@opentelemetry/api npm:@opentelemetry/exporter-trace-otlp-http npm:@opentelemetry/resources npm:@opentelemetry/sdk-trace npm:@opentelemetry/semantic-conventions',
+    'base formats type:observability type:upstream npm:@opentelemetry/api npm:@opentelemetry/exporter-trace-otlp-http npm:@opentelemetry/resources npm:@opentelemetry/sdk-trace npm:@opentelemetry/semantic-conventions',
   'pages/console': 'api/admin pages/client npm:htm/preact type:npm:preact npm:preact/hooks',
   'pages/portal': 'type:api/admin type:api/portal pages/client npm:htm/preact type:npm:preact npm:preact/hooks',
   'store/redis':

@@ -1,12 +1,25 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import { Throttle } from '../../base/throttle.ts';
-import type { TracingConfig } from '../../config/config.ts';
 import { type AddressBlocks, peerAddress } from '../../formats/address-block.ts';
 import type { Logger } from '../logger.ts';
 import type { RequestTrace, TracedRequest } from './request-trace.ts';
 import { newTraceId, parseTraceparent, randomnessOf } from './trace-context.ts';
 import type { Tracer } from './tracer.ts';
+
+/** The section `tracing` of a config has this shape. */
+interface TracingSettings {
+  /** URL of the collector. */
+  readonly endpoint: string;
+  /** Further headers for the collector, by name. Secret. */
+  readonly exportHeaders: Readonly<Record<string, string>>;
+  /** From 0 to 1. */
+  readonly sampleRatio: number;
+  /** Whether a trusted proxy decides for the requests that it traces. */
+  readonly trustParent: boolean;
+  /** Whether spans name the customer. */
+  readonly customer: boolean;
+}
 
 interface TracingParts {
   readonly version: string;
@@ -26,7 +39,7 @@ const REPLACED_FLUSH_MS = 10_000;
 export class Tracing {
   readonly #parts: TracingParts;
   readonly #warnings: Throttle;
-  #config: TracingConfig | undefined;
+  #config: TracingSettings | undefined;
   #tracer: Tracer | undefined;
   #unreportedSpans = 0;
 
@@ -36,7 +49,7 @@ export class Tracing {
   }
 
   /** Applies a config from the next request on; undefined turns traces off. Or rejects, and nothing has changed. */
-  async apply(config: TracingConfig | undefined): Promise<void> {
+  async apply(config: TracingSettings | undefined): Promise<void> {
     const replaced = this.#tracer;
     const isSameTarget =
       config?.endpoint === this.#config?.endpoint &&
@@ -66,7 +79,7 @@ export class Tracing {
     await tracer?.close(flushMs);
   }
 
-  async #open({ endpoint, exportHeaders }: TracingConfig): Promise<Tracer> {
+  async #open({ endpoint, exportHeaders }: TracingSettings): Promise<Tracer> {
     const { Tracer } = await import('./tracer.ts');
     const dropped = (spans: number, reason: string) => this.#dropped(spans, reason);
     return new Tracer({ ...this.#parts, endpoint, exportHeaders, dropped });
