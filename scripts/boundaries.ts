@@ -16,12 +16,14 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   formats: 'base',
   'http/tls': 'base',
   pages: 'http/problems npm:express',
+  'http/listener': 'base formats http/problems npm:express',
   store: 'base formats',
   'store/redis/protocol': 'type:formats npm:ioredis',
   'upstream/http1': 'base formats',
   'upstream/identity': 'base formats npm:jose',
   'api/admin': 'type:base formats store npm:zod',
   config: 'base formats http/tls store npm:yaml npm:zod',
+  'control/ops': 'http/listener http/problems type:store type:npm:express',
   'customers/keys': 'base formats store',
   'customers/notices': 'base formats store',
   'customers/quota': 'base store',
@@ -39,11 +41,10 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'store/redis/window': 'base store store/redis/connection store/redis/protocol npm:ioredis npm:rate-limiter-flexible',
   upstream: 'base formats type:http/problems upstream/health upstream/http1 npm:http-proxy-middleware',
   observability:
-    'base type:customers/notices type:customers/quota formats type:store type:upstream npm:pino npm:prom-client',
+    'base type:customers/notices type:customers/quota formats type:http/listener type:store type:upstream npm:pino npm:prom-client',
   'pages/client': 'type:api/admin type:api/portal http/problems npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
   'store/redis/records': 'base store store/redis/connection type:store/redis/installation store/redis/protocol',
   'control/reload': 'base config customers/quota type:observability store',
-  'http/listener': 'base formats http/problems type:observability npm:express',
   'observability/tracing':
     'base formats type:observability type:upstream npm:@opentelemetry/api npm:@opentelemetry/exporter-trace-otlp-http npm:@opentelemetry/resources npm:@opentelemetry/sdk-trace npm:@opentelemetry/semantic-conventions',
   'pages/console': 'api/admin pages/client npm:htm/preact type:npm:preact npm:preact/hooks',
@@ -52,7 +53,6 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
     'type:base formats store store/redis/cluster store/redis/connection store/redis/installation store/redis/notices store/redis/portal store/redis/protocol store/redis/records store/redis/usage store/redis/window npm:ioredis',
   'control/admin':
     'api/admin base config control/reload customers/keys customers/notices customers/quota customers/usage formats http/listener http/problems observability pages store npm:express npm:jose npm:zod',
-  'control/ops': 'http/listener http/problems type:store type:npm:express',
   edge: 'base type:customers/keys customers/quota type:customers/usage formats http/listener http/problems http/tls type:observability observability/tracing store upstream type:upstream/identity type:npm:express',
   'store/open': 'base formats type:store store/embedded store/redis',
   'control/portal':

@@ -4,6 +4,7 @@
  * number. No label has a key, a raw path or a header.
  */
 import type { NoticeType } from '../customers/notices/notice.ts';
+import type { CloseReason } from '../http/listener/connections.ts';
 import type { RetryResult } from '../upstream/upstreams.ts';
 
 /** `primary`: the primary process reports the metric, the workers do not. */
@@ -196,7 +197,7 @@ export const METRICS = {
         slow_reader: '`limits.response_stall_timeout_ms`',
         pipelined: 'too many pipelined requests were waiting',
         tls: 'the TLS handshake failed',
-      },
+      } satisfies Readonly<Record<CloseReason, string>>,
     },
   ),
   tollgate_certificate_expiry_timestamp_seconds: gauge(

@@ -2,6 +2,7 @@
 import { type MetricObjectWithValues, type MetricValue, Registry } from 'prom-client';
 import type { NoticeType } from '../customers/notices/notice.ts';
 import type { QuotaMode } from '../customers/quota/hourly-quota.ts';
+import type { CloseReason } from '../http/listener/connections.ts';
 import type { NoticeState } from '../store/notices.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { RetryResult } from '../upstream/upstreams.ts';
@@ -15,8 +16,6 @@ type Definitions = typeof METRICS;
 type AuthResult = keyof Definitions['tollgate_auth_total']['labels']['result'];
 /** Result of an attempt to reload the config file; `applied` and `unchanged` are successes. */
 export type ReloadResult = keyof Definitions['tollgate_config_reloads_total']['labels']['result'];
-/** Why the gateway closed a client connection instead of serving it. */
-export type CloseReason = keyof Definitions['tollgate_connections_cut_total']['labels']['reason'];
 type NoticeAttempt = Definitions['tollgate_notices_attempts_total']['labels'];
 export type BrowserUseOutcome = 'allowed' | 'refused';
 type QuotaPolicy = 'hourly' | 'burst' | 'concurrent' | 'shadow';

@@ -17,7 +17,6 @@ import type { Clock } from '../../base/clock.ts';
 import { pauseReading, resumeReading } from '../../base/pause-reading.ts';
 import { resetSocket } from '../../base/reset-socket.ts';
 import { unacceptedBytes } from '../../base/unaccepted-bytes.ts';
-import type { CloseReason, Metrics } from '../../observability/metrics.ts';
 import { belowTls, discardInput, endAndLinger, endsConnection, joinUnreadBody } from './socket-control.ts';
 
 interface ConnectionLimits {
@@ -28,10 +27,20 @@ interface ConnectionLimits {
   readonly responseStallTimeoutMs: number;
 }
 
+/** Why the gateway closed a client connection instead of serving it. */
+export type CloseReason = 'displaced' | 'surplus' | 'silent' | 'slow_reader' | 'pipelined' | 'tls';
+
+/** Counts connections. Implementations never throw. */
+interface ConnectionObserver {
+  /** `change`: 1 for an accepted connection, -1 for a closed one. */
+  connection(change: 1 | -1): void;
+  connectionClosed(reason: CloseReason): void;
+}
+
 interface ConnectionsOptions {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
-  readonly observer: Pick<Metrics, 'connection' | 'connectionClosed'>;
+  readonly observer: ConnectionObserver;
   /** Returns whether a new connection can displace one whose only request in progress is this one. Default: never. */
   readonly mayDisplace?: (req: IncomingMessage) => boolean;
 }
