@@ -11,7 +11,7 @@ import {
   type RecordFault,
   recordFault,
 } from '../store/record-faults.ts';
-import type { ReindexReport } from '../store/store.ts';
+import type { ReindexReport } from '../store/records.ts';
 import { EXIT } from './exit-status.ts';
 import { type JsonOption, print } from './output.ts';
 

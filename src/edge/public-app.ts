@@ -7,6 +7,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
 import type { Clock } from '../base/clock.ts';
+import { mapAll } from '../base/non-empty.ts';
 import type { Authentication, Authenticator, InvalidKey } from '../customers/keys/authenticator.ts';
 import type { KeyUses } from '../customers/keys/key-uses.ts';
 import { ConcurrencyLimiter } from '../customers/quota/concurrency.ts';
@@ -16,8 +17,8 @@ import type { RecentHistory } from '../customers/usage/recent-history.ts';
 import type { Connections } from '../http/listener/connections.ts';
 import { createStrictApp } from '../http/listener/strict-app.ts';
 import type { Problem } from '../http/problems/document.ts';
+import { StoreUnavailableError } from '../store/errors.ts';
 import type { CustomerRecord, EnforcedKey } from '../store/record-fields.ts';
-import { mapAll, StoreUnavailableError } from '../store/store.ts';
 import { Deadlines } from '../upstream/deadlines.ts';
 import type { ForwardHandlers, ForwardOutcome } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';

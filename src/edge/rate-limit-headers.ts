@@ -2,8 +2,9 @@
  * Quota headers: draft-ietf-httpapi-ratelimit-headers-11 (`RateLimit-Policy` §3, `RateLimit` §4) and the
  * `X-RateLimit-*` headers that older clients read.
  */
+import type { NonEmpty } from '../base/non-empty.ts';
 import type { BurstState, QuotaDecision } from '../customers/quota/customer-quota.ts';
-import type { Limit, NonEmpty, Policy } from '../store/store.ts';
+import type { Limit, Policy } from '../store/windows.ts';
 
 export const BURST_POLICY = 'burst';
 const WINDOW_SECONDS: Readonly<Record<Policy, number>> = { hourly: 3600 };

@@ -7,7 +7,7 @@ import type { AccessLog, AccessRecord } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
 import type { BrowserUseOutcome, Metrics } from '../observability/metrics.ts';
 import type { RecentRefusals } from '../observability/recent-refusals.ts';
-import { DamagedRecordError, type StoreUnavailableError } from '../store/store.ts';
+import { DamagedRecordError, type StoreUnavailableError } from '../store/errors.ts';
 import { isClientFault } from '../upstream/failures.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import { BURST_POLICY } from './rate-limit-headers.ts';

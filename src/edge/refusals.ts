@@ -1,7 +1,8 @@
 /** Builds the problem documents for requests that the gateway refuses or whose forwarding fails. */
+import { mapAll } from '../base/non-empty.ts';
 import type { QuotaDecision } from '../customers/quota/customer-quota.ts';
 import type { Problem } from '../http/problems/document.ts';
-import { mapAll, type Policy } from '../store/store.ts';
+import type { Policy } from '../store/windows.ts';
 import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
 import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';
 import { findPathFault } from './path.ts';

@@ -9,9 +9,11 @@ import { CUSTOMER_ENDPOINT, testNotice } from '../customers/notices/notice.ts';
 import { type NoticeObserver, NoticeSender } from '../customers/notices/notice-sender.ts';
 import { planNameOf } from '../customers/quota/effective-limit.ts';
 import type { Metrics } from '../observability/metrics.ts';
+import type { AuditEntry } from '../store/audit.ts';
+import { StoreUnavailableError } from '../store/errors.ts';
 import type { NoticeState } from '../store/notices.ts';
 import type { CustomerRecord } from '../store/record-fields.ts';
-import { type AuditEntry, type Store, StoreUnavailableError } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import type { ProcessParts } from './observed-store.ts';
 
 /** Minimum interval between log lines about failures that are no failed deliveries. */

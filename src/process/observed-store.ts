@@ -7,8 +7,9 @@ import { createLogger, type LogDestination, type Logger } from '../observability
 import { createMetrics, type Metrics, type MetricsOptions } from '../observability/metrics.ts';
 import { prettyLines } from '../observability/pretty-lines.ts';
 import { wholeLines } from '../observability/whole-lines.ts';
+import type { StoreObserver } from '../store/observer.ts';
 import { openStore } from '../store/open/open-store.ts';
-import type { Store, StoreObserver } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 
 interface Log {
   readonly logger: Logger;

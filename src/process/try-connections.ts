@@ -6,7 +6,8 @@ import { countCustomersWithoutPlan } from '../control/reload/customers-without-p
 import { isValidKey } from '../customers/keys/key-state.ts';
 import { parseStoreUrl } from '../formats/store-address.ts';
 import { tryStore } from '../store/open/try-store.ts';
-import type { RecordStore, Store, StoreFinding } from '../store/store.ts';
+import type { RecordStore } from '../store/records.ts';
+import type { Store, StoreFinding } from '../store/store.ts';
 import { tryUpstream } from '../upstream/try-upstream.ts';
 import { withStore } from './configured-store.ts';
 

@@ -1,7 +1,7 @@
 /** Audit entries as named text fields, the form in which both stores keep them. Only the gateway writes them. */
+import type { AuditEntry } from './audit.ts';
 import { parseJsonObject } from './json-object.ts';
 import { type Fields, fieldsOf, textsFrom } from './record-fields.ts';
-import type { AuditEntry } from './store.ts';
 
 /**
  * Entries are kept this long, unless there are more than {@link AUDIT_ENTRIES}. Both limits far exceed what

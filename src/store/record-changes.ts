@@ -1,5 +1,6 @@
 /** Changes of records, as both stores make them. */
 import { isDeepStrictEqual } from 'node:util';
+import type { StoreOp } from './observer.ts';
 import {
   type CustomerRecord,
   customerFields,
@@ -9,7 +10,7 @@ import {
   type KeyRecord,
   keyFields,
 } from './record-fields.ts';
-import type { RecordStore, StoreOp, UpdateCheck } from './store.ts';
+import type { RecordStore, UpdateCheck } from './records.ts';
 
 /** Returns the fields that change in the current record, or an error: then nothing changes. */
 export type DecideChange<Current> = (current: Current) => Fields<string> | Error;

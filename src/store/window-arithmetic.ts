@@ -27,15 +27,8 @@
  *
  * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
-import {
-  type ChargedUnits,
-  type Grant,
-  type LimitCount,
-  mapAll,
-  type Policy,
-  type Refund,
-  type ReserveRequest,
-} from './store.ts';
+import { mapAll } from '../base/non-empty.ts';
+import type { ChargedUnits, Grant, LimitCount, Policy, Refund, ReserveRequest } from './windows.ts';
 
 export const WINDOW_MS = 3_600_000;
 const BUCKET_MS = 10_000;

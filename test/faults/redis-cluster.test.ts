@@ -2,9 +2,10 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { StoreDoubtError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { slotOf } from '../../src/store/redis/protocol/hash-slots.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { type Store, StoreDoubtError, StoreUnavailableError } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { RecordingObserver, refundOf, request } from '../store/contract.ts';
 import { everyPage } from '../store/every-page.ts';
 import { RecordedInvalidations } from '../store/recorded-invalidations.ts';

@@ -4,10 +4,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock, systemScheduler } from '../../src/base/clock.ts';
 import type { Admission } from '../../src/customers/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
+import type { StoreObserver } from '../../src/store/observer.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { HourlyWindow } from '../../src/store/redis/window/hourly-window.ts';
-import type { StoreObserver } from '../../src/store/store.ts';
 import { hourly } from '../support/hourly.ts';
 import { startRedis } from '../support/redis-server.ts';
 

@@ -15,7 +15,7 @@ import { newNotice } from '../../src/customers/notices/notice.ts';
 import { createApiKey, sha256Hex } from '../../src/formats/api-key.ts';
 import { isSecurityHeader } from '../../src/http/problems/security-headers.ts';
 import { PROBLEMS } from '../../src/http/problems/table.ts';
-import { StoreUnavailableError } from '../../src/store/store.ts';
+import { StoreUnavailableError } from '../../src/store/errors.ts';
 import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from '../control/admin/issuer.ts';
 import { CONFIG_TEXT, NOW, startAdmin, type TestAdmin, TOKEN } from '../control/admin/support.ts';
 import { ADMIN_TOKEN, REDIS_STORE } from '../support/gateway.ts';

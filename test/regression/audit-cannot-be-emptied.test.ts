@@ -6,9 +6,9 @@
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import type { AuditEntry } from '../../src/store/audit.ts';
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS } from '../../src/store/audit-fields.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
-import type { AuditEntry } from '../../src/store/store.ts';
 import { tollgateFor } from '../cli/support.ts';
 import { overBothStores, type StartAdmin, type TestAdmin } from '../control/admin/support.ts';
 import { openWithPrefix } from '../store/open-with-prefix.ts';

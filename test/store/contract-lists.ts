@@ -1,9 +1,9 @@
 /** What every store promises of lists. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
 import type { CustomerSearch } from '../../src/store/customer-search.ts';
+import { InvalidCursorError } from '../../src/store/errors.ts';
 import type { InspectedRecord } from '../../src/store/record-faults.ts';
 import type { KeyRecord } from '../../src/store/record-fields.ts';
-import { InvalidCursorError } from '../../src/store/store.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { everyPage } from './every-page.ts';
 import type { OpenedStore } from './opened-store.ts';

@@ -1,6 +1,7 @@
 /** What every store promises of last uses and of the audit log. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
-import { type AuditEntry, InvalidCursorError } from '../../src/store/store.ts';
+import type { AuditEntry } from '../../src/store/audit.ts';
+import { InvalidCursorError } from '../../src/store/errors.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { everyPage } from './every-page.ts';
 import type { OpenedStore } from './opened-store.ts';

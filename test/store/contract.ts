@@ -1,14 +1,8 @@
 /** What every store promises: one suite, run over each of them. Time is real here; histories in time are tried elsewhere. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type {
-  ChargedUnits,
-  Grant,
-  Refund,
-  ReserveRequest,
-  Store,
-  StoreObserver,
-  StoreOp,
-} from '../../src/store/store.ts';
+import type { StoreObserver, StoreOp } from '../../src/store/observer.ts';
+import type { Store } from '../../src/store/store.ts';
+import type { ChargedUnits, Grant, Refund, ReserveRequest } from '../../src/store/windows.ts';
 import { hourly } from '../support/hourly.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { changesContract } from './contract-changes.ts';

@@ -1,8 +1,8 @@
 /** Reports of records that other programs wrote wrongly: all are counted, and a flood of them does not fill the log. */
 import { expect, test } from 'vitest';
+import type { RecordDamage } from '../../src/store/observer.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { DamagedRecords } from '../../src/store/redis/records/damaged-records.ts';
-import type { RecordDamage } from '../../src/store/store.ts';
 
 function setUp() {
   let nowMs = 0;

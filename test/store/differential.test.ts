@@ -5,7 +5,7 @@
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { ChargedUnits, Limit, NonEmpty, Policy } from '../../src/store/store.ts';
+import type { NonEmpty } from '../../src/base/non-empty.ts';
 import {
   charge,
   refund,
@@ -14,6 +14,7 @@ import {
   type WindowGrant,
   type WindowShape,
 } from '../../src/store/window-arithmetic.ts';
+import type { ChargedUnits, Limit, Policy } from '../../src/store/windows.ts';
 import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { shareOfRuns } from '../support/share-of-runs.ts';

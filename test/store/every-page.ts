@@ -1,4 +1,4 @@
-import type { Page } from '../../src/store/store.ts';
+import type { Page } from '../../src/store/records.ts';
 
 /** More pages than any list of these tests has. */
 const MAX_PAGES = 10_000;

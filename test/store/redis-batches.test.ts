@@ -1,8 +1,8 @@
 /** Reservations and refunds of one turn of the event loop share a script call. */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { StoreUnavailableError } from '../../src/store/errors.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { StoreUnavailableError } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats } from '../support/redis-system.ts';
 import { RecordingObserver, refundOf, request } from './contract.ts';

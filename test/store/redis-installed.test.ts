@@ -3,8 +3,9 @@
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { StoreDoubtError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { type Store, StoreDoubtError, StoreUnavailableError } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { RecordingObserver } from './contract.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';

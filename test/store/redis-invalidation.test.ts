@@ -2,11 +2,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { RecordCache } from '../../src/customers/keys/record-cache.ts';
+import type { RecordStore } from '../../src/store/records.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { InvalidationPush } from '../../src/store/redis/connection/invalidation-push.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { RecordStore } from '../../src/store/store.ts';
 import { awakeMs } from '../support/awake-clock.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';

@@ -1,6 +1,6 @@
 /** Last uses and the audit log in Redis: their names, their bounds, and what somebody else put there. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AuditEntry } from '../../src/store/store.ts';
+import type { AuditEntry } from '../../src/store/audit.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { openWithPrefix } from './open-with-prefix.ts';
 

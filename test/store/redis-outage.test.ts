@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { StoreUnavailableError } from '../../src/store/errors.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { StoreUnavailableError } from '../../src/store/store.ts';
 import { awakeMs } from '../support/awake-clock.ts';
 import { freePort, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';

@@ -5,9 +5,10 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import type { CustomerSearch } from '../../src/store/customer-search.ts';
+import { InvalidCursorError, StoreDoubtError } from '../../src/store/errors.ts';
 import { CustomerDirectory } from '../../src/store/redis/records/customer-directory.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { InvalidCursorError, type Store, StoreDoubtError } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats } from '../support/redis-system.ts';

@@ -1,12 +1,11 @@
 /** What a store promises, it promises on Redis Cluster and behind Sentinel as well. */
-
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import type { StoreObserver } from '../../src/store/observer.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { tryStore } from '../../src/store/open/try-store.ts';
 import { PART_TAGS } from '../../src/store/redis/protocol/hash-slots.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
-import type { StoreObserver } from '../../src/store/store.ts';
 import { type RedisClusterServers, startRedisCluster } from '../support/redis-cluster.ts';
 import { type SentinelSystem, startSentinelSystem } from '../support/redis-sentinel.ts';
 import type { RedisServer } from '../support/redis-server.ts';

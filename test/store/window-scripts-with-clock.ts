@@ -13,9 +13,9 @@ import {
   reserveArguments,
   type ScriptRequest,
 } from '../../src/store/redis/window/window-scripts.ts';
-import type { ChargedUnits } from '../../src/store/store.ts';
 import type { UsageHistory, UsageRetention } from '../../src/store/usage-history.ts';
 import type { WindowShape } from '../../src/store/window-arithmetic.ts';
+import type { ChargedUnits } from '../../src/store/windows.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 
 const RESET_LUA = scriptText(new URL('../../src/store/redis/window/reset-usage.lua', import.meta.url));

@@ -1,4 +1,5 @@
-import type { Limit, NonEmpty } from '../../src/store/store.ts';
+import type { NonEmpty } from '../../src/base/non-empty.ts';
+import type { Limit } from '../../src/store/windows.ts';
 
 /** The limits of a customer who has the hourly one alone. */
 export function hourly(amount: number): NonEmpty<Limit> {

@@ -1,5 +1,5 @@
 import type { KeyRecord } from '../../src/store/record-fields.ts';
-import type { RecordStore } from '../../src/store/store.ts';
+import type { RecordStore } from '../../src/store/records.ts';
 
 /** Creates a key, and before it its customer where there is none: a key without a customer is not created. */
 export async function createKeyWithCustomer(

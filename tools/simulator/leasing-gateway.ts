@@ -2,7 +2,8 @@
 import type { Admission, Admitted, QuotaSettings } from '../../src/customers/quota/hourly-quota.ts';
 import { LeasedQuota, type UsageLevels } from '../../src/customers/quota/leased-quota.ts';
 import { createQuotaWithoutStore, type OnStoreError } from '../../src/customers/quota/without-store.ts';
-import { StoreUnavailableError, type WindowStore } from '../../src/store/store.ts';
+import { StoreUnavailableError } from '../../src/store/errors.ts';
+import type { WindowStore } from '../../src/store/windows.ts';
 import type { Machine } from './machine.ts';
 import type { StoreLink } from './simulated-store.ts';
 

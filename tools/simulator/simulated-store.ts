@@ -1,12 +1,5 @@
+import { StoreUnavailableError } from '../../src/store/errors.ts';
 import { MemoryHash } from '../../src/store/memory-hash.ts';
-import {
-  type ChargedUnits,
-  type Grant,
-  type Refund,
-  type ReserveRequest,
-  StoreUnavailableError,
-  type WindowStore,
-} from '../../src/store/store.ts';
 import {
   charge,
   HOURLY,
@@ -16,6 +9,7 @@ import {
   unitsSettled,
   type WindowGrant,
 } from '../../src/store/window-arithmetic.ts';
+import type { ChargedUnits, Grant, Refund, ReserveRequest, WindowStore } from '../../src/store/windows.ts';
 import { hourly } from '../../test/support/hourly.ts';
 import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';

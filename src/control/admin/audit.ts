@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { AUDIT_ENTRY, RECORDED_CHANGES } from '../../api/admin/responses.ts';
 import { snakeCase } from '../../base/camel-case.ts';
 import { loggerForAllLevels } from '../../observability/logger.ts';
-import type { AuditEntry } from '../../store/store.ts';
+import type { AuditEntry } from '../../store/audit.ts';
 import type { AdminDependencies, Details, RecordChange } from './dependencies.ts';
 import { documentsOf, isoTime } from './document-of.ts';
 import { definedMembers, pageOf, withCustomerNames } from './documents.ts';

@@ -13,7 +13,7 @@ import { addressBlock } from '../../formats/address-block.ts';
 import { FailedAttempts } from '../../http/listener/failed-attempts.ts';
 import { type Problem, sendProblem } from '../../http/problems/document.ts';
 import { ownCookies } from '../../pages/bound-cookie.ts';
-import type { AuditStore } from '../../store/store.ts';
+import type { AuditStore } from '../../store/audit.ts';
 import {
   type CredentialChecker,
   type Credentials,

@@ -2,8 +2,9 @@
 import type { Clock } from '../../base/clock.ts';
 import { keyState } from '../../customers/keys/key-state.ts';
 import type { EffectiveLimit } from '../../customers/quota/effective-limit.ts';
+import { StoreUnavailableError } from '../../store/errors.ts';
 import { type CustomerRecord, isSuspendedAt, type KeyRecord } from '../../store/record-fields.ts';
-import { type Page, type RecordStore, StoreUnavailableError } from '../../store/store.ts';
+import type { Page, RecordStore } from '../../store/records.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import { isoTime } from './document-of.ts';
 

@@ -1,7 +1,7 @@
 import type { ErrorRequestHandler } from 'express';
 import { type Problem, sendProblem } from '../../http/problems/document.ts';
 import type { Logger } from '../../observability/logger.ts';
-import { DamagedRecordError, InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../../store/store.ts';
+import { DamagedRecordError, InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../../store/errors.ts';
 import { PreviewBusyError } from '../reload/preview.ts';
 import { Refusal } from './refusal.ts';
 import { factsOf } from './response-locals.ts';

@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { CheckedRequestOf } from '../../api/admin/routes.ts';
 import type { CustomerSearch } from '../../store/customer-search.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
-import type { Page } from '../../store/store.ts';
+import type { Page } from '../../store/records.ts';
 import type { AdminContext } from './dependencies.ts';
 import { definedMembers } from './documents.ts';
 

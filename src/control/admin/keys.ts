@@ -1,7 +1,7 @@
 import type { CheckedRequestOf } from '../../api/admin/routes.ts';
 import { isUnusedSince, isValidKey, keyState, oldestFirst } from '../../customers/keys/key-state.ts';
 import { type EnforcedKey, expiryMsOf, type KeyChange, type KeyRecord } from '../../store/record-fields.ts';
-import type { Page } from '../../store/store.ts';
+import type { Page } from '../../store/records.ts';
 import { changesNothing } from './audit.ts';
 import { importKey, issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';

@@ -2,7 +2,7 @@
 import type { Problem } from '../../http/problems/document.ts';
 import type { ProblemCode } from '../../http/problems/table.ts';
 import { type CustomerRecord, isCustomerId, type KeyRecord } from '../../store/record-fields.ts';
-import type { RecordStore } from '../../store/store.ts';
+import type { RecordStore } from '../../store/records.ts';
 
 /** Thrown by admin handlers to respond with a problem document, which error-handler.ts writes. */
 export class Refusal extends Error {

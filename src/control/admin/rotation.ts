@@ -5,7 +5,7 @@
  */
 import { isUnreadable, keyState } from '../../customers/keys/key-state.ts';
 import { expiryMsOf, type KeyRecord } from '../../store/record-fields.ts';
-import type { KeyReplacement } from '../../store/store.ts';
+import type { KeyReplacement } from '../../store/records.ts';
 import { issueKey } from './create-key.ts';
 import type { AdminContext } from './dependencies.ts';
 import { isoTime } from './document-of.ts';

@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import type { ConfigDocument, ConfigFileDocument, ReloadDocument } from '../../api/admin/responses.ts';
 import { type ConfigChange, MAX_LISTED_CHANGES } from '../../config/config-changes.ts';
 import { ConfigError } from '../../config/problems.ts';
-import { StoreUnavailableError } from '../../store/store.ts';
+import { StoreUnavailableError } from '../../store/errors.ts';
 import { type Preview, PreviewBusyError } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
 import type { AdminContext } from './dependencies.ts';

@@ -6,7 +6,7 @@ import type { CheckedRequestOf } from '../../api/admin/routes.ts';
 import { ENCODINGS, lastClosedMs } from '../../customers/usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../../customers/usage/usage-series.ts';
 import { type CustomerSearch, isFound } from '../../store/customer-search.ts';
-import { InvalidCursorError } from '../../store/store.ts';
+import { InvalidCursorError } from '../../store/errors.ts';
 import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../../store/usage-history.ts';
 import type { AdminContext } from './dependencies.ts';
 import { customerUsage, definedMembers, pageOf } from './documents.ts';

@@ -1,5 +1,5 @@
 import type { CustomerRecord } from '../../store/record-fields.ts';
-import type { RecordStore } from '../../store/store.ts';
+import type { RecordStore } from '../../store/records.ts';
 
 /** A page takes a few store commands, each short enough not to delay others for long. */
 const PAGE_CUSTOMERS = 100;

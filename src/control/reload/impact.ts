@@ -11,7 +11,7 @@ import {
   planNameOf,
 } from '../../customers/quota/effective-limit.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
-import type { UsageReader } from '../../store/store.ts';
+import type { UsageReader } from '../../store/windows.ts';
 import { type CustomerLists, everyCustomer } from './customers.ts';
 
 /** From this fraction of its limit on, a customer counts as near it. */

@@ -18,7 +18,7 @@ import { ConfigError } from '../../config/problems.ts';
 import { type LimitPolicy, planNameOf } from '../../customers/quota/effective-limit.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics, ReloadResult } from '../../observability/metrics.ts';
-import { StoreUnavailableError } from '../../store/store.ts';
+import { StoreUnavailableError } from '../../store/errors.ts';
 import { countByPlan } from './customers.ts';
 import { assessImpact, type ImpactParts, type LimitChange, limitChange } from './impact.ts';
 

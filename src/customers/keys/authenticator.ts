@@ -15,7 +15,7 @@ import {
   isCustomerId,
   isKeyId,
 } from '../../store/record-fields.ts';
-import type { RecordStore } from '../../store/store.ts';
+import type { RecordStore } from '../../store/records.ts';
 import { type KeyUse, NEVER_NOTED } from './key-uses.ts';
 import { type CacheTimes, RecordCache } from './record-cache.ts';
 

@@ -6,8 +6,8 @@
  */
 import type { Clock, Scheduler } from '../../base/clock.ts';
 import { Periodic } from '../../base/periodic.ts';
+import type { KeyUseStore, NotedUse } from '../../store/key-uses.ts';
 import type { EnforcedKey } from '../../store/record-fields.ts';
-import type { KeyUseStore, NotedUse } from '../../store/store.ts';
 
 const FLUSH_INTERVAL_MS = 10_000;
 /** Number of flushes after which a further use of a key is written. */

@@ -17,7 +17,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { LruEntries, LruEntry, LruMap } from '../../base/lru-map.ts';
-import { DamagedRecordError, StoreUnavailableError } from '../../store/store.ts';
+import { DamagedRecordError, StoreUnavailableError } from '../../store/errors.ts';
 
 const MISSING_ENTRIES = 10_000;
 const MAX_MISSING_MS = 5000;

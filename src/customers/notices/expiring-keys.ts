@@ -10,7 +10,7 @@ import { Periodic } from '../../base/periodic.ts';
 import { parseTimestamp } from '../../formats/timestamp.ts';
 import type { NoticeStore } from '../../store/notices.ts';
 import { expiryMsOf, isCustomerId, isKeyId, type KeyRecord } from '../../store/record-fields.ts';
-import type { RecordStore } from '../../store/store.ts';
+import type { RecordStore } from '../../store/records.ts';
 import { newNotice } from './notice.ts';
 
 const DAY_MS = 24 * 3600 * 1000;

@@ -10,8 +10,8 @@
 import type { Clock, Scheduler } from '../../base/clock.ts';
 import { LruMap } from '../../base/lru-map.ts';
 import type { Marks, NoticeStore } from '../../store/notices.ts';
-import type { Grant, LimitCount, UsageReader } from '../../store/store.ts';
 import { REFUNDED_MS } from '../../store/window-arithmetic.ts';
+import type { Grant, LimitCount, UsageReader } from '../../store/windows.ts';
 import { type NoticeType, newNotice } from './notice.ts';
 
 /** The level of a limit that is used up. Always configured. */

@@ -4,9 +4,11 @@
  */
 import type { Clock, Scheduler } from '../../base/clock.ts';
 import { Periodic } from '../../base/periodic.ts';
+import type { AuditEntry } from '../../store/audit.ts';
+import { DamagedRecordError } from '../../store/errors.ts';
 import type { NoticeState, NoticeStore, StoredNotice } from '../../store/notices.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
-import { type AuditEntry, DamagedRecordError, type RecordStore } from '../../store/store.ts';
+import type { RecordStore } from '../../store/records.ts';
 import { CustomerPlaces } from './customer-places.ts';
 import type { Deliver, DeliveryOutcome, Endpoint } from './delivery.ts';
 import {

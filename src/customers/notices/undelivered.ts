@@ -1,6 +1,7 @@
 /** Lists and retries notices that are not delivered yet, for operators. */
+import { InvalidCursorError } from '../../store/errors.ts';
 import type { NoticeState, NoticeStore, StoredNotice } from '../../store/notices.ts';
-import { InvalidCursorError, type Page } from '../../store/store.ts';
+import type { Page } from '../../store/records.ts';
 import { CUSTOMER_ENDPOINT, type Delivery, type NoticeContent, parseNotice } from './notice.ts';
 
 const STATES: readonly NoticeState[] = ['pending', 'dead'];

@@ -1,7 +1,8 @@
 /** Applies all limits of a customer to a request in one decision: burst, requests in progress, then the hourly limit. */
 import type { Clock } from '../../base/clock.ts';
+import type { NonEmpty } from '../../base/non-empty.ts';
 import { type CustomerRecord, type EnforcedCustomer, isSuspendedAt } from '../../store/record-fields.ts';
-import type { Limit, NonEmpty } from '../../store/store.ts';
+import type { Limit } from '../../store/windows.ts';
 import type { BurstLimiter, BurstTaken } from './burst.ts';
 import type { ConcurrencyLimiter } from './concurrency.ts';
 import {

@@ -1,7 +1,8 @@
 import type { Scheduled } from '../../base/clock.ts';
 import { LruEntry } from '../../base/lru-map.ts';
-import type { Limit, LimitCount, NonEmpty } from '../../store/store.ts';
+import type { NonEmpty } from '../../base/non-empty.ts';
 import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../../store/window-arithmetic.ts';
+import type { Limit, LimitCount } from '../../store/windows.ts';
 import type { Admission, QuotaSettings, Violation } from './hourly-quota.ts';
 import {
   type CustomerLeases,

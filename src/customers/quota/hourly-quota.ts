@@ -1,5 +1,6 @@
 /** What the hourly quota tells the rest of the gateway: admissions, usage and the state of a customer's leases. */
-import type { Limit, NonEmpty } from '../../store/store.ts';
+import type { NonEmpty } from '../../base/non-empty.ts';
+import type { Limit } from '../../store/windows.ts';
 
 /** How much of its hourly limit a customer has used. */
 export interface UsageRatio {

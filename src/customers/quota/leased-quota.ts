@@ -13,15 +13,9 @@
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
 import { LruEntries } from '../../base/lru-map.ts';
-import {
-  type Grant,
-  type Limit,
-  type LimitCount,
-  mapAll,
-  type NonEmpty,
-  StoreUnavailableError,
-  type WindowStore,
-} from '../../store/store.ts';
+import { mapAll, type NonEmpty } from '../../base/non-empty.ts';
+import { StoreUnavailableError } from '../../store/errors.ts';
+import type { Grant, Limit, LimitCount, WindowStore } from '../../store/windows.ts';
 import {
   areSameLimits,
   areSameSettings,

@@ -4,7 +4,8 @@
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
 import { DueQueue } from '../../base/due-queue.ts';
-import type { Grant, LimitCount, NonEmpty, Refund, WindowStore } from '../../store/store.ts';
+import type { NonEmpty } from '../../base/non-empty.ts';
+import type { Grant, LimitCount, Refund, WindowStore } from '../../store/windows.ts';
 import type { Admitted, QuotaMode } from './hourly-quota.ts';
 
 /** An admitted request may begin upstream for this long after its lease has ended. */

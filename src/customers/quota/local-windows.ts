@@ -13,8 +13,8 @@
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
 import { Periodic } from '../../base/periodic.ts';
+import { NotChargedError } from '../../store/errors.ts';
 import { MemoryHash } from '../../store/memory-hash.ts';
-import { NotChargedError, type WindowStore } from '../../store/store.ts';
 import {
   charge,
   dropTimeMs,
@@ -24,6 +24,7 @@ import {
   type WindowGrant,
   type WindowRequest,
 } from '../../store/window-arithmetic.ts';
+import type { WindowStore } from '../../store/windows.ts';
 import type { CustomerState } from './customer-state.ts';
 import type { Admission } from './hourly-quota.ts';
 import { LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';

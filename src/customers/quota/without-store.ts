@@ -1,4 +1,4 @@
-import { StoreUnavailableError } from '../../store/store.ts';
+import { StoreUnavailableError } from '../../store/errors.ts';
 import type { CustomerState } from './customer-state.ts';
 import type { Admission } from './hourly-quota.ts';
 import { LocalWindows, type LocalWindowsOptions } from './local-windows.ts';

@@ -1,6 +1,7 @@
 /** The audit log in SQLite. Columns have the names and meanings of the Redis fields. */
+import type { AuditEntry, AuditStore } from '../audit.ts';
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, type AuditFields, auditEntryFrom, auditFields } from '../audit-fields.ts';
-import { type AuditEntry, type AuditStore, InvalidCursorError } from '../store.ts';
+import { InvalidCursorError } from '../errors.ts';
 import { idBefore, pageOf } from './cursor.ts';
 import type { EmbeddedContext } from './database.ts';
 

@@ -1,5 +1,6 @@
 /** Cursors of table pages: the id of the page's last row, in URL-safe characters. */
-import { InvalidCursorError, type Page } from '../store.ts';
+import { InvalidCursorError } from '../errors.ts';
+import type { Page } from '../records.ts';
 
 /**
  * Returns the page of the first `limit` rows; one more row means that there is a next page. Leaves out rows for which

@@ -3,7 +3,8 @@ import { chmodSync, closeSync, mkdirSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { Clock } from '../../base/clock.ts';
-import { type StoreOp, StoreUnavailableError } from '../store.ts';
+import { StoreUnavailableError } from '../errors.ts';
+import type { StoreOp } from '../observer.ts';
 import type { Sql } from './sql.ts';
 
 /**

@@ -8,8 +8,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import type { AnnouncedInstance } from '../announced-instances.ts';
+import { StoreUnavailableError } from '../errors.ts';
 import { InvalidationListeners } from '../invalidations.ts';
-import { type Store, type StoreObserver, StoreUnavailableError } from '../store.ts';
+import type { StoreObserver } from '../observer.ts';
+import type { Store } from '../store.ts';
 import type { UsageRetention } from '../usage-history.ts';
 import { WriteRefusals } from '../write-refusals.ts';
 import { embeddedAudit } from './audit.ts';

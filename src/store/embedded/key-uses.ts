@@ -1,5 +1,5 @@
 /** Last uses of keys, in SQLite. */
-import type { KeyUseStore } from '../store.ts';
+import type { KeyUseStore } from '../key-uses.ts';
 import type { EmbeddedContext } from './database.ts';
 
 export function embeddedKeyUses({ sql, run, transact }: EmbeddedContext): KeyUseStore {

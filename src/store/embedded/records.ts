@@ -2,6 +2,7 @@
 import type { StatementSync } from 'node:sqlite';
 import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
+import type { StoreOp } from '../observer.ts';
 import { type DecideChange, recordChanges } from '../record-changes.ts';
 import { customerFaults, keyFaults } from '../record-faults.ts';
 import {
@@ -18,7 +19,7 @@ import {
   keyFields,
   keyRecordFrom,
 } from '../record-fields.ts';
-import type { RecordStore, StoreOp } from '../store.ts';
+import type { RecordStore } from '../records.ts';
 import { reset } from '../window-arithmetic.ts';
 import { cursorAfter, idBefore, pageOf } from './cursor.ts';
 import type { EmbeddedContext } from './database.ts';

@@ -1,5 +1,6 @@
 /** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
-import { NotChargedError, type Refund, type Store, type UsageReader, type WindowStore } from '../store.ts';
+import { NotChargedError } from '../errors.ts';
+import type { Store } from '../store.ts';
 import { HOUR_MS, unlessClosed } from '../usage-history.ts';
 import {
   charge,
@@ -14,6 +15,7 @@ import {
   type WindowHash,
   type WindowHead,
 } from '../window-arithmetic.ts';
+import type { Refund, UsageReader, WindowStore } from '../windows.ts';
 import type { EmbeddedContext } from './database.ts';
 import type { Sql } from './sql.ts';
 

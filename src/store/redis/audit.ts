@@ -1,6 +1,7 @@
 /** The audit log: one stream. The stream's ids are the entries' ids, and begin with the store's time in ms. */
+import type { AuditStore } from '../audit.ts';
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS, auditEntryFrom, auditFields } from '../audit-fields.ts';
-import { type AuditStore, InvalidCursorError } from '../store.ts';
+import { InvalidCursorError } from '../errors.ts';
 import type { RedisChannel } from './connection/channel.ts';
 import { pairsFrom } from './connection/client.ts';
 import type { RedisKeyNames } from './protocol/key-names.ts';

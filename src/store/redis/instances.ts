@@ -1,6 +1,7 @@
 /** The gateway instances that share a store. Each announces itself regularly, and counts for an hour. */
 import { type AnnouncedInstance, parseInstanceState } from '../announced-instances.ts';
-import type { Store, StoreOp } from '../store.ts';
+import type { StoreOp } from '../observer.ts';
+import type { Store } from '../store.ts';
 import { isTimeMs } from '../usage-history.ts';
 import { type RedisChannel, sendEach } from './connection/channel.ts';
 import { pairsFrom } from './connection/client.ts';

@@ -1,5 +1,5 @@
 /** Last uses of keys: one sorted set, outside the tracked prefixes, so that uses are not pushed as changes. */
-import type { KeyUseStore } from '../store.ts';
+import type { KeyUseStore } from '../key-uses.ts';
 import { isTimeMs } from '../usage-history.ts';
 import { inPieces, type RedisChannel, sendAll, sendEach } from './connection/channel.ts';
 import type { RedisKeyNames } from './protocol/key-names.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { StoreUnavailableError } from '../../../src/store/store.ts';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
 import { NOW, overBothStores, startAdmin, type TestAdmin } from './support.ts';
 
 const SHA256 = createHash('sha256').update('key-of-acme').digest('hex');

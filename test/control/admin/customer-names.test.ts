@@ -1,7 +1,7 @@
 /** People know customers by name: wherever a document has the id of one, it has the name too. */
 import { expect, it } from 'vitest';
 import { newNotice } from '../../../src/customers/notices/notice.ts';
-import { StoreUnavailableError } from '../../../src/store/store.ts';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
 import { hourly } from '../../support/hourly.ts';
 import { CONFIG_TEXT, type JsonAnswer, overBothStores, TOKEN } from './support.ts';
 

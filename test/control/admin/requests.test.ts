@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { StoreUnavailableError } from '../../../src/store/store.ts';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
 import { startAdmin, type TestAdmin, TOKEN } from './support.ts';
 
 let admin: TestAdmin;

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { failsChecksum, sha256Hex } from '../../../src/formats/api-key.ts';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
 import type { KeyRecord } from '../../../src/store/record-fields.ts';
-import { type RecordStore, StoreUnavailableError } from '../../../src/store/store.ts';
+import type { RecordStore } from '../../../src/store/records.ts';
 import { createKeyWithCustomer } from '../../support/stored-key.ts';
 import { type JsonAnswer, NOW, overBothStores, startAdmin, type TestAdmin } from './support.ts';
 

@@ -6,7 +6,7 @@ import { parseConfig } from '../../../src/config/load.ts';
 import { Reloader } from '../../../src/control/reload/reloader.ts';
 import { createLogger } from '../../../src/observability/logger.ts';
 import type { ReloadResult } from '../../../src/observability/metrics.ts';
-import { StoreUnavailableError } from '../../../src/store/store.ts';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
 import { MINIMAL } from '../../config/support.ts';
 
 const A = 'plans: { a: { requests_per_hour: 10 }, b: { requests_per_hour: 20 } }\n';

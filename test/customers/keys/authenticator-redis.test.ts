@@ -3,9 +3,9 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
 import { Authenticator } from '../../../src/customers/keys/authenticator.ts';
 import { sha256Hex } from '../../../src/formats/api-key.ts';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
 import type { Invalidation } from '../../../src/store/invalidations.ts';
 import { openRedisStore } from '../../../src/store/redis/redis-store.ts';
-import { StoreUnavailableError } from '../../../src/store/store.ts';
 import { startRedis } from '../../support/redis-server.ts';
 import { acceptAsEmpty } from '../../support/redis-system.ts';
 

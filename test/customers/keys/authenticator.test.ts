@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { type Authentication, Authenticator, type KnownKey } from '../../../src/customers/keys/authenticator.ts';
 import { createApiKey, sha256Hex } from '../../../src/formats/api-key.ts';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
 import type { Invalidation } from '../../../src/store/invalidations.ts';
 import type { CustomerRecord, KeyRecord } from '../../../src/store/record-fields.ts';
-import { StoreUnavailableError } from '../../../src/store/store.ts';
 import { HeldClock } from './held-clock.ts';
 import { HeldReads } from './held-reads.ts';
 

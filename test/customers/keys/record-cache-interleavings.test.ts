@@ -6,7 +6,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { RecordCache } from '../../../src/customers/keys/record-cache.ts';
-import { StoreUnavailableError } from '../../../src/store/store.ts';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
 import { HeldClock } from './held-clock.ts';
 import { settled } from './held-reads.ts';
 

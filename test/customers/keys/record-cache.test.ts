@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { RecordCache, type RecordCacheOptions } from '../../../src/customers/keys/record-cache.ts';
-import { DamagedRecordError, StoreUnavailableError } from '../../../src/store/store.ts';
+import { DamagedRecordError, StoreUnavailableError } from '../../../src/store/errors.ts';
 import { HeldClock } from './held-clock.ts';
 import { HeldReads } from './held-reads.ts';
 

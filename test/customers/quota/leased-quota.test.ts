@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Admitted, Usage } from '../../../src/customers/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../../src/customers/quota/leased-quota.ts';
-import type { Grant, ReserveRequest } from '../../../src/store/store.ts';
+import type { Grant, ReserveRequest } from '../../../src/store/windows.ts';
 import type { Answer } from '../../../tools/simulator/leasing-gateway.ts';
 import { Machine } from '../../../tools/simulator/machine.ts';
 import { SimulatedStore, unharmed } from '../../../tools/simulator/simulated-store.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { RecentHistory } from '../../../src/customers/usage/recent-history.ts';
-import { StoreUnavailableError } from '../../../src/store/store.ts';
+import { StoreUnavailableError } from '../../../src/store/errors.ts';
 import type { UsageHistory } from '../../../src/store/usage-history.ts';
 
 const ACME = { id: 'acme', createdAt: '2030-01-01T00:00:00Z' };

@@ -12,7 +12,7 @@ import { Lease } from '../../../src/customers/quota/leases.ts';
 import { LocalWindows } from '../../../src/customers/quota/local-windows.ts';
 import { RequestContext } from '../../../src/edge/request-context.ts';
 import { HourlyWindow } from '../../../src/store/redis/window/hourly-window.ts';
-import type { Grant, Refund, ReserveRequest } from '../../../src/store/store.ts';
+import type { Grant, Refund, ReserveRequest } from '../../../src/store/windows.ts';
 import { Relay } from '../../../src/upstream/relay.ts';
 import type { TraceEvent } from './events.ts';
 

@@ -8,7 +8,8 @@
 import { setTimeout } from 'node:timers/promises';
 import { Command as RedisCommand } from 'ioredis';
 import type { Clock } from '../../../base/clock.ts';
-import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../../store.ts';
+import { StoreUnavailableError } from '../../errors.ts';
+import type { StoreObserver, StoreOp } from '../../observer.ts';
 import type { RedisChannel, ScanPlan } from '../connection/channel.ts';
 import { type BatchReply, type Command, RedisClient } from '../connection/client.ts';
 import { observed, type RedisConnection, withTimeout } from '../connection/connection.ts';

@@ -10,8 +10,9 @@
 import { type Clock, systemScheduler } from '../../../base/clock.ts';
 import { Periodic } from '../../../base/periodic.ts';
 import type { HostAndPort } from '../../../formats/store-address.ts';
+import { StoreUnavailableError } from '../../errors.ts';
 import { InvalidationListeners } from '../../invalidations.ts';
-import { type StoreObserver, StoreUnavailableError } from '../../store.ts';
+import type { StoreObserver } from '../../observer.ts';
 import type { RedisConnection } from '../connection/connection.ts';
 import type { InvalidationPush, PushedInvalidations } from '../connection/invalidation-push.ts';
 import { addressOf, layoutOf, type SlotMap, slotMapFrom } from '../protocol/hash-slots.ts';

@@ -2,8 +2,9 @@
  * How the store's parts send commands to Redis, one by one or in pipelines. A channel is one connection, or in a cluster
  * one to each master. There, each command is sent to the master that holds its Redis key (called name here).
  */
+import { StoreUnavailableError } from '../../errors.ts';
+import type { StoreOp } from '../../observer.ts';
 import type { Fields } from '../../record-fields.ts';
-import { type StoreOp, StoreUnavailableError } from '../../store.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 import { type Command, named, pipelined, type RedisClient } from './client.ts';
 

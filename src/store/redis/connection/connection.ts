@@ -12,7 +12,8 @@
  */
 import { once } from 'node:events';
 import { type Clock, systemScheduler } from '../../../base/clock.ts';
-import { type StoreObserver, type StoreOp, StoreUnavailableError } from '../../store.ts';
+import { StoreUnavailableError } from '../../errors.ts';
+import type { StoreObserver, StoreOp } from '../../observer.ts';
 import { describe, isReply, isSecret, withoutArguments } from '../protocol/redis-errors.ts';
 import type { RedisChannel, ScanPlan } from './channel.ts';
 import { type ClientOptions, RedisClient } from './client.ts';

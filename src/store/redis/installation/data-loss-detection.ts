@@ -23,7 +23,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
-import { StoreDoubtError } from '../../store.ts';
+import { StoreDoubtError } from '../../errors.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { type Command, type RedisClient, scanSteps, textFrom } from '../connection/client.ts';
 import { SessionTask } from '../connection/session-task.ts';

@@ -6,7 +6,7 @@
  * before the data it refers to, and removed after it. A reader removes entries without data.
  */
 import { MAX_DEAD_NOTICES, type Marks, type NoticeState, type NoticeStore, type StoredNotice } from '../../notices.ts';
-import type { StoreOp } from '../../store.ts';
+import type { StoreOp } from '../../observer.ts';
 import { type RedisChannel, sendAll, sendEach } from '../connection/channel.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';

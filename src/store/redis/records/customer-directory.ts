@@ -15,9 +15,10 @@ import {
   searchedFields,
   searchMatcher,
 } from '../../customer-search.ts';
+import { InvalidCursorError } from '../../errors.ts';
 import type { Invalidations } from '../../invalidations.ts';
 import { type CustomerRecord, isCustomerId } from '../../record-fields.ts';
-import { InvalidCursorError, type RecordStore } from '../../store.ts';
+import type { RecordStore } from '../../records.ts';
 
 const MAX_BYTES = 128 * 1024 * 1024;
 /** What an entry takes beside the characters of its texts: measured, rounded up. */

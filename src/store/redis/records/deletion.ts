@@ -7,7 +7,7 @@
  * replaced by a mark (see delete-customer.lua), and the usage history is deleted while no program adds to it. If a
  * key's record is written even later, `createKey` itself deletes it: see records.ts.
  */
-import type { StoreOp } from '../../store.ts';
+import type { StoreOp } from '../../observer.ts';
 import { sendAll, sendEach } from '../connection/channel.ts';
 import type { IndexedKey, KeyIndex } from './key-index.ts';
 

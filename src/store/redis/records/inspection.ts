@@ -3,6 +3,7 @@
  * steps the inspection keeps only the ids of keys without an index entry, up to {@link MAX_OWNERS}.
  */
 import { hash } from 'node:crypto';
+import type { StoreOp } from '../../observer.ts';
 import {
   customerFaults,
   type InspectedRecord,
@@ -20,7 +21,6 @@ import {
   type KeyRecord,
   keyRecordFrom,
 } from '../../record-fields.ts';
-import type { StoreOp } from '../../store.ts';
 import { sendEach } from '../connection/channel.ts';
 import { isSha256, type RedisKeyNames } from '../protocol/key-names.ts';
 import type { KeyIndex } from './key-index.ts';

@@ -7,9 +7,9 @@
  * first. So code that deletes such an entry reads the record again afterwards, and restores the entry if the record now
  * exists. createKey in turn writes its entries again after the record. Whichever runs later sees the other's write.
  */
+import type { StoreOp } from '../../observer.ts';
 import { type RecordFault, recordFault } from '../../record-faults.ts';
 import { KEY_FIELDS, type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
-import type { StoreOp } from '../../store.ts';
 import { type RedisChannel, readHashes, sendEach } from '../connection/channel.ts';
 import { pipelined, type RunScript, scanSteps } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';

@@ -13,7 +13,8 @@
  * before the end of a page, the scan starts again with the next page.
  */
 import { hash } from 'node:crypto';
-import { InvalidCursorError, type StoreOp, StoreUnavailableError } from '../../store.ts';
+import { InvalidCursorError, StoreUnavailableError } from '../../errors.ts';
+import type { StoreOp } from '../../observer.ts';
 import { type RedisChannel, readHashes, type ScanPlan, sendEach } from '../connection/channel.ts';
 import { type RedisClient, SCAN_START, scanSteps } from '../connection/client.ts';
 

@@ -3,7 +3,9 @@
  * wrong type or a reply of a wrong form is an error and never "no record". A store that lost its data does not report
  * "no record" either: see data-loss-detection.ts.
  */
+import { DamagedRecordError, StoreUnavailableError } from '../../errors.ts';
 import type { Invalidations } from '../../invalidations.ts';
+import type { StoreOp } from '../../observer.ts';
 import { type DecideChange, recordChanges } from '../../record-changes.ts';
 import {
   CUSTOMER_FIELDS,
@@ -19,7 +21,7 @@ import {
   keyFields,
   keyRecordFrom,
 } from '../../record-fields.ts';
-import { DamagedRecordError, type RecordStore, type StoreOp, StoreUnavailableError } from '../../store.ts';
+import type { RecordStore } from '../../records.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { isWrongTypeError, named, textFrom } from '../connection/client.ts';
 import type { DataLossDetection, Mark } from '../installation/data-loss-detection.ts';

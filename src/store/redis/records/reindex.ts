@@ -3,7 +3,7 @@
  * record, last uses of deleted keys, and indexes of former versions. Each step is short, so that Redis serves gateways in between.
  */
 import { type FaultCode, type RecordFault, recordFault } from '../../record-faults.ts';
-import type { ReindexReport } from '../../store.ts';
+import type { ReindexReport } from '../../records.ts';
 import { inPieces, sendAll } from '../connection/channel.ts';
 import { type Command, scanSteps } from '../connection/client.ts';
 import { everyKey, type StoredKey } from './inspection.ts';

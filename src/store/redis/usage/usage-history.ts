@@ -2,7 +2,7 @@
  * The usage history in Redis, in a format that other programs may read. Exact requests are counted by the scripts of
  * the quota; this file reads the history and adds what instances collected.
  */
-import type { StoreOp } from '../../store.ts';
+import type { StoreOp } from '../../observer.ts';
 import {
   type CustomerCount,
   customerHours,

@@ -17,19 +17,11 @@ import { ReplyError } from 'ioredis';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Clock } from '../../../base/clock.ts';
 import { Throttle } from '../../../base/throttle.ts';
-import {
-  type ChargedUnits,
-  type Grant,
-  NotChargedError,
-  type Policy,
-  type Refund,
-  type ReserveRequest,
-  type StoreObserver,
-  StoreUnavailableError,
-  type WindowStore,
-} from '../../store.ts';
+import { NotChargedError, StoreUnavailableError } from '../../errors.ts';
+import type { StoreObserver } from '../../observer.ts';
 import type { UsageRetention } from '../../usage-history.ts';
 import { checkCharge, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
+import type { ChargedUnits, Grant, Policy, Refund, ReserveRequest, WindowStore } from '../../windows.ts';
 import { WriteRefusals } from '../../write-refusals.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RedisClient, RunScript } from '../connection/client.ts';

@@ -2,8 +2,9 @@
  * Reads the usage of many windows. Most usages come from a window's head alone: its sum is exact until the oldest
  * bucket expires, and an upper bound after that. The whole window is read only if that bound is not below `from`.
  */
-import type { StoreOp, UsageReader } from '../../store.ts';
+import type { StoreOp } from '../../observer.ts';
 import { dropTimeMs, HOURLY, unitsCounted, unitsSettled } from '../../window-arithmetic.ts';
+import type { UsageReader } from '../../windows.ts';
 import { type RedisChannel, sendAll, storeTimeMs } from '../connection/channel.ts';
 import { hashFrom } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';

@@ -1,9 +1,10 @@
 /** The arguments and replies of reserve.lua and charge.lua. */
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
-import { type ChargedUnits, type LimitCount, mapAll, type Refund } from '../../store.ts';
+import { mapAll } from '../../../base/non-empty.ts';
 import { dayName, HOUR_MS, hourName, type UsageRetention } from '../../usage-history.ts';
 import { refundsOf, type WindowGrant, type WindowRequest, type WindowShape } from '../../window-arithmetic.ts';
+import type { ChargedUnits, LimitCount, Refund } from '../../windows.ts';
 import { scriptText } from '../connection/client.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 

@@ -5,8 +5,8 @@
  */
 import { vi } from 'vitest';
 import { CustomerLeases } from '../../../../src/customers/quota/leases.ts';
-import type { Grant, Refund } from '../../../../src/store/store.ts';
 import { HOUR_MS } from '../../../../src/store/usage-history.ts';
+import type { Grant, Refund } from '../../../../src/store/windows.ts';
 import type { LinkObserver } from '../../../../tools/simulator/simulated-store.ts';
 
 interface GrantedUnits {
