@@ -44,6 +44,8 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
     'base type:customers/notices type:customers/quota formats type:http/listener type:store type:upstream npm:pino npm:prom-client',
   'pages/client': 'type:api/admin type:api/portal http/problems npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
   'store/redis/records': 'base store store/redis/connection type:store/redis/installation store/redis/protocol',
+  'control/frame':
+    'api/admin base config customers/notices formats http/listener http/problems observability pages store npm:express npm:zod',
   'control/reload': 'base config customers/quota type:observability store',
   'observability/tracing':
     'base formats type:observability type:upstream npm:@opentelemetry/api npm:@opentelemetry/exporter-trace-otlp-http npm:@opentelemetry/resources npm:@opentelemetry/sdk-trace npm:@opentelemetry/semantic-conventions',
@@ -52,11 +54,11 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   'store/redis':
     'type:base formats store store/redis/cluster store/redis/connection store/redis/installation store/redis/notices store/redis/portal store/redis/protocol store/redis/records store/redis/usage store/redis/window npm:ioredis',
   'control/admin':
-    'api/admin base config control/reload customers/keys customers/notices customers/quota customers/usage formats http/listener http/problems observability pages store npm:express npm:jose npm:zod',
+    'api/admin base config control/frame control/reload customers/keys customers/notices customers/quota customers/usage formats http/listener http/problems observability pages store type:npm:express npm:jose npm:zod',
   edge: 'base type:customers/keys customers/quota type:customers/usage formats http/listener http/problems http/tls type:observability observability/tracing store upstream type:upstream/identity type:npm:express',
   'store/open': 'base formats type:store store/embedded store/redis',
   'control/portal':
-    'api/admin api/portal base type:config control/admin customers/keys customers/quota formats http/listener pages store type:npm:express',
+    'api/admin api/portal base type:config control/admin control/frame customers/keys customers/quota formats http/listener pages store type:npm:express',
   process:
     'base config control/admin control/ops control/portal control/reload customers/keys customers/notices customers/quota customers/usage edge formats http/listener http/tls observability observability/tracing pages store store/open upstream upstream/identity',
   'process/workers': 'base config observability process npm:prom-client',

@@ -220,8 +220,10 @@ function routesOf(stack: Router['stack']): string[] {
 }
 
 it('the file has the codes that the admin listener can answer, and no others, each with its status', () => {
-  const folder = new URL('../../src/control/admin/', import.meta.url);
-  const source = readdirSync(folder).map((name) => readFileSync(new URL(name, folder), 'utf8'));
+  const folders = ['admin', 'frame'].map((name) => new URL(`../../src/control/${name}/`, import.meta.url));
+  const source = folders.flatMap((folder) =>
+    readdirSync(folder).map((name) => readFileSync(new URL(name, folder), 'utf8')),
+  );
   const answered = Object.keys(PROBLEMS).filter((code) => source.some((text) => text.includes(`'${code}'`)));
   expect([...CONTRACT.codes.values()].flatMap((codes) => [...codes]).sort()).toEqual(answered.sort());
   for (const [status, codes] of CONTRACT.codes) {

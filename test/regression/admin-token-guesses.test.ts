@@ -7,7 +7,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { isOwnName } from '../../src/control/admin/host-check.ts';
+import { isOwnName } from '../../src/control/frame/host-check.ts';
 import { load, MINIMAL, problemsOf } from '../config/support.ts';
 import { callAdmin } from '../support/admin.ts';
 import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.ts';

@@ -3,7 +3,7 @@
  * it may post messages in the operator's or a customer's name.
  */
 import { expect, test } from 'vitest';
-import { withWebhookOrigins } from '../../src/control/admin/webhook-origins.ts';
+import { withWebhookOrigins } from '../../src/control/frame/webhook-origins.ts';
 import { AUDIENCE, claimsAt, createIssuerKey, ISSUER, sign, startIssuer } from '../control/admin/issuer.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { startSystem } from '../support/system.ts';

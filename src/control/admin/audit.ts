@@ -7,12 +7,11 @@ import { AUDIT_ENTRY, RECORDED_CHANGES } from '../../api/admin/responses.ts';
 import { snakeCase } from '../../base/camel-case.ts';
 import { loggerForAllLevels } from '../../observability/logger.ts';
 import type { AuditEntry } from '../../store/audit.ts';
-import type { AdminDependencies, Details, RecordChange } from './dependencies.ts';
-import { documentsOf, isoTime } from './document-of.ts';
+import { documentsOf, isoTime } from '../frame/document-of.ts';
+import { factsOf } from '../frame/response-locals.ts';
+import type { AdminDependencies, Details, Handlers, RecordChange } from './dependencies.ts';
 import { definedMembers, pageOf, withCustomerNames } from './documents.ts';
 import { readOn } from './filtered-pages.ts';
-import { factsOf } from './response-locals.ts';
-import type { Handlers } from './routes.ts';
 
 export function auditHandlers({ audit, records }: AdminDependencies) {
   return {

@@ -14,6 +14,7 @@ import { FailedAttempts } from '../../http/listener/failed-attempts.ts';
 import { type Problem, sendProblem } from '../../http/problems/document.ts';
 import { ownCookies } from '../../pages/bound-cookie.ts';
 import type { AuditStore } from '../../store/audit.ts';
+import { type Actor, factsOf } from '../frame/response-locals.ts';
 import {
   type CredentialChecker,
   type Credentials,
@@ -22,7 +23,6 @@ import {
   type RefusedAccess,
 } from './credentials.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { type Actor, factsOf } from './response-locals.ts';
 
 const FAILURES_PER_MINUTE = 30;
 const MAX_LOGGED_ADDRESSES = 10_000;

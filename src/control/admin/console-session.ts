@@ -4,15 +4,16 @@ import { z } from 'zod';
 import type { ConfigDocument, SessionDocument } from '../../api/admin/responses.ts';
 import type { Disclosed } from '../../config/config.ts';
 import { sendProblem } from '../../http/problems/document.ts';
-import { type BoundCookie, createBinding, isFromOwnPage } from '../../pages/bound-cookie.ts';
+import { createBinding } from '../../pages/bound-cookie.ts';
+import { isoTime } from '../frame/document-of.ts';
+import { fromOwnPage } from '../frame/own-page.ts';
+import { jsonBody, parseBody } from '../frame/parse-request.ts';
+import { Refusal } from '../frame/refusal.ts';
+import { type Actor, factsOf } from '../frame/response-locals.ts';
+import type { PathHandlers } from '../frame/routes.ts';
 import type { AccessCounters, Gate } from './authorize.ts';
 import { credentialsOf, SESSION_COOKIE, unauthorized } from './credentials.ts';
 import type { AdminContext } from './dependencies.ts';
-import { isoTime } from './document-of.ts';
-import { jsonBody, parseBody } from './parse-request.ts';
-import { Refusal } from './refusal.ts';
-import { type Actor, factsOf } from './response-locals.ts';
-import type { PathHandlers } from './routes.ts';
 import { MAX_SESSION_MS } from './session-seal.ts';
 
 /** A login is parsed before it is authenticated. */
@@ -80,14 +81,6 @@ export function consoleSessionRoutes(
         },
       ],
     },
-  };
-}
-
-/** Other sites must not log a browser in or out. A program that states no origin is no browser. */
-export function fromOwnPage(cookie: BoundCookie): RequestHandler {
-  return ({ headers }, _res, next) => {
-    const isOwn = isFromOwnPage(headers, { scheme: cookie.schemeOf(headers), mustBeStated: false });
-    next(isOwn ? undefined : new Refusal('forbidden', 'Log in and out from a page of this listener itself.'));
   };
 }
 

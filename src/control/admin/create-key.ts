@@ -2,10 +2,10 @@
 import { createApiKey, createKeyId, keyPrefix, sha256Hex } from '../../formats/api-key.ts';
 import type { KeyRestrictions } from '../../formats/key-restrictions.ts';
 import type { KeyRecord } from '../../store/record-fields.ts';
+import { isoTime } from '../frame/document-of.ts';
+import { Refusal } from '../frame/refusal.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { isoTime } from './document-of.ts';
 import { definedMembers } from './documents.ts';
-import { Refusal } from './refusal.ts';
 
 type Dependencies = Pick<AdminDependencies, 'records' | 'clock' | 'randomBytes'>;
 

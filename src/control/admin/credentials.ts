@@ -6,9 +6,9 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Problem } from '../../http/problems/document.ts';
 import { BoundCookie, bindingOf, type CookieValue } from '../../pages/bound-cookie.ts';
+import type { Actor } from '../frame/response-locals.ts';
 import type { AdminDependencies } from './dependencies.ts';
 import type { JwtVerdict } from './jwt.ts';
-import type { Actor } from './response-locals.ts';
 import { SessionSeal } from './session-seal.ts';
 
 export type Credentials =

@@ -1,13 +1,12 @@
 import type { CheckedRequestOf } from '../../api/admin/routes.ts';
 import { newWebhookSecret } from '../../formats/webhook-signature.ts';
 import type { CustomerChange, CustomerRecord, EnforcedCustomer } from '../../store/record-fields.ts';
+import { isoTime } from '../frame/document-of.ts';
+import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from '../frame/refusal.ts';
 import { changesNothing } from './audit.ts';
-import type { AdminContext } from './dependencies.ts';
-import { isoTime } from './document-of.ts';
+import type { AdminContext, Handlers } from './dependencies.ts';
 import { definedMembers, limitMembers, pageOf, setMembers, suspensionMembers } from './documents.ts';
 import { filteredCustomers } from './filtered-pages.ts';
-import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
-import type { Handlers } from './routes.ts';
 
 /** Notices are signed with both secrets for so long, so that the receiver can change to the new one. */
 const FORMER_SECRET_MS = 24 * 3600 * 1000;

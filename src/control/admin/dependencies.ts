@@ -1,5 +1,6 @@
 import type { Response } from 'express';
 import type { RecordedChange, StatusDocument } from '../../api/admin/responses.ts';
+import type { ADMIN_ROUTES } from '../../api/admin/routes.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { AdminConfig, Disclosed, PortalConfig } from '../../config/config.ts';
 import type { TestedEndpoint } from '../../customers/notices/endpoints.ts';
@@ -20,9 +21,10 @@ import type { RecordStore } from '../../store/records.ts';
 import type { StoreStatus } from '../../store/store.ts';
 import type { UsageHistory } from '../../store/usage-history.ts';
 import type { UsageReader } from '../../store/windows.ts';
+import type { SourceOf } from '../frame/document-of.ts';
+import type { HandlersOf } from '../frame/routes.ts';
 import type { Preview } from '../reload/preview.ts';
 import type { LastReload, ReloadOutcome } from '../reload/reloader.ts';
-import type { SourceOf } from './document-of.ts';
 import type { JwtVerifier } from './jwt.ts';
 
 /** Dependencies of the admin listener, and without the credentials also of the portal listener. */
@@ -124,3 +126,5 @@ export type RecordChange = (res: Response, change: Change) => Promise<void>;
 export interface AdminContext extends AdminDependencies {
   readonly recordChange: RecordChange;
 }
+
+export type Handlers = HandlersOf<typeof ADMIN_ROUTES>;

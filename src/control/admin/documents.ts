@@ -5,8 +5,8 @@ import type { EffectiveLimit } from '../../customers/quota/effective-limit.ts';
 import { StoreUnavailableError } from '../../store/errors.ts';
 import { type CustomerRecord, isSuspendedAt, type KeyRecord } from '../../store/record-fields.ts';
 import type { Page, RecordStore } from '../../store/records.ts';
+import { isoTime } from '../frame/document-of.ts';
 import type { AdminDependencies } from './dependencies.ts';
-import { isoTime } from './document-of.ts';
 
 /** `limitProblem` says why there is no limit. */
 export function limitMembers(limit: EffectiveLimit) {

@@ -2,14 +2,13 @@ import type { CheckedRequestOf } from '../../api/admin/routes.ts';
 import { isUnusedSince, isValidKey, keyState, oldestFirst } from '../../customers/keys/key-state.ts';
 import { type EnforcedKey, expiryMsOf, type KeyChange, type KeyRecord } from '../../store/record-fields.ts';
 import type { Page } from '../../store/records.ts';
+import { isoTime } from '../frame/document-of.ts';
+import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, requireKey } from '../frame/refusal.ts';
 import { changesNothing } from './audit.ts';
 import { importKey, issueKey } from './create-key.ts';
-import type { AdminContext } from './dependencies.ts';
-import { isoTime } from './document-of.ts';
+import type { AdminContext, Handlers } from './dependencies.ts';
 import { keyMembers, pageOf, withCustomerName, withCustomerNames } from './documents.ts';
 import { pageOfOne, type ReadPage, readOn } from './filtered-pages.ts';
-import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, requireKey } from './refusal.ts';
-import type { Handlers } from './routes.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 

@@ -5,12 +5,11 @@ import {
   retryNotice,
   type Undelivered,
 } from '../../customers/notices/undelivered.ts';
-import type { AdminContext } from './dependencies.ts';
-import { isoTime } from './document-of.ts';
+import { isoTime } from '../frame/document-of.ts';
+import { Refusal, requireCustomer } from '../frame/refusal.ts';
+import type { AdminContext, Handlers } from './dependencies.ts';
 import { pageOf, withCustomerName, withCustomerNames } from './documents.ts';
 import { pageOfOne } from './filtered-pages.ts';
-import { Refusal, requireCustomer } from './refusal.ts';
-import type { Handlers } from './routes.ts';
 
 export function noticeHandlers({ notices, testNotices, records, clock, recordChange }: AdminContext) {
   return {

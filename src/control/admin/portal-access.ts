@@ -1,10 +1,9 @@
 /** Makes links to the portal and tokens for it, and ends them with what they opened. */
 import type { CheckedRequestOf } from '../../api/admin/routes.ts';
 import { type PortalSession, portalSecretHash } from '../../store/portal-sessions.ts';
-import type { AdminContext } from './dependencies.ts';
-import { isoTime } from './document-of.ts';
-import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
-import type { Handlers } from './routes.ts';
+import { isoTime } from '../frame/document-of.ts';
+import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from '../frame/refusal.ts';
+import type { AdminContext, Handlers } from './dependencies.ts';
 
 const SECRET_BYTES = 32;
 const ID_BYTES = 12;

@@ -6,11 +6,10 @@
 import { isUnreadable, keyState } from '../../customers/keys/key-state.ts';
 import { expiryMsOf, type KeyRecord } from '../../store/record-fields.ts';
 import type { KeyReplacement } from '../../store/records.ts';
+import { isoTime } from '../frame/document-of.ts';
+import { noSuchKey, Refusal, requireKey } from '../frame/refusal.ts';
 import { issueKey } from './create-key.ts';
-import type { AdminContext } from './dependencies.ts';
-import { isoTime } from './document-of.ts';
-import { noSuchKey, Refusal, requireKey } from './refusal.ts';
-import type { Handlers } from './routes.ts';
+import type { AdminContext, Handlers } from './dependencies.ts';
 
 /** `keepsEnd`: the successor ends when the key would have ended. Otherwise it has no end. */
 export function rotationHandlers(context: AdminContext, { keepsEnd = false } = {}) {

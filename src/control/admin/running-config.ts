@@ -4,11 +4,10 @@ import type { ConfigDocument, ConfigFileDocument, ReloadDocument } from '../../a
 import { type ConfigChange, MAX_LISTED_CHANGES } from '../../config/config-changes.ts';
 import { ConfigError } from '../../config/problems.ts';
 import { StoreUnavailableError } from '../../store/errors.ts';
+import { Refusal } from '../frame/refusal.ts';
 import { type Preview, PreviewBusyError } from '../reload/preview.ts';
 import type { ReloadOutcome } from '../reload/reloader.ts';
-import type { AdminContext } from './dependencies.ts';
-import { Refusal } from './refusal.ts';
-import type { Handlers } from './routes.ts';
+import type { AdminContext, Handlers } from './dependencies.ts';
 
 export function runningConfigHandlers({ runningConfig, runningFile, reload, preview, recordChange }: AdminContext) {
   /** Records the preview before the response is sent, because an attacker may be after the information in it. */
@@ -20,7 +19,10 @@ export function runningConfigHandlers({ runningConfig, runningFile, reload, prev
       await record('previewed', result.hash);
       return result;
     } catch (error) {
-      if (error instanceof PreviewBusyError) throw error;
+      if (error instanceof PreviewBusyError) {
+        const detail = 'Another preview is in progress. Retry after the seconds in Retry-After.';
+        throw new Refusal('overloaded', detail, {}, ['Retry-After', '1']);
+      }
       await record(error instanceof ConfigError ? 'invalid' : 'failed');
       if (error instanceof ConfigError) throw new Refusal('unprocessable', error.problems.join('\n'));
       throw error;

@@ -1,11 +1,10 @@
 import { STATUS } from '../../api/admin/responses.ts';
 import { MAX_LISTED_CHANGES } from '../../config/config-changes.ts';
 import type { AnnouncedInstance } from '../../store/announced-instances.ts';
+import { documentsOf, isoTime } from '../frame/document-of.ts';
 import type { LastReload } from '../reload/reloader.ts';
-import type { AdminDependencies, GatewayStatus } from './dependencies.ts';
-import { documentsOf, isoTime } from './document-of.ts';
+import type { AdminDependencies, GatewayStatus, Handlers } from './dependencies.ts';
 import { unlessUnavailable } from './documents.ts';
-import type { Handlers } from './routes.ts';
 import { statusProblems } from './status-problems.ts';
 
 const withoutProblems = documentsOf(STATUS.omit({ problems: true }));

@@ -8,11 +8,10 @@ import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../..
 import { type CustomerSearch, isFound } from '../../store/customer-search.ts';
 import { InvalidCursorError } from '../../store/errors.ts';
 import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../../store/usage-history.ts';
-import type { AdminContext } from './dependencies.ts';
+import { Refusal, requireCustomer } from '../frame/refusal.ts';
+import type { AdminContext, Handlers } from './dependencies.ts';
 import { customerUsage, definedMembers, pageOf } from './documents.ts';
 import { filteredCustomers, searchOf } from './filtered-pages.ts';
-import { Refusal, requireCustomer } from './refusal.ts';
-import type { Handlers } from './routes.ts';
 
 /** Customers whose last seen usage is checked against the store. Others are left out. */
 const MAX_CANDIDATES = 2000;

@@ -3,12 +3,11 @@ import { isUnreadable, isValidKey } from '../../customers/keys/key-state.ts';
 import { type EffectiveLimit, secondsUntilUnits } from '../../customers/quota/effective-limit.ts';
 import type { Usage } from '../../customers/quota/hourly-quota.ts';
 import type { RecentRefusal } from '../../observability/recent-refusals.ts';
-import type { AdminContext } from './dependencies.ts';
-import { isoTime } from './document-of.ts';
+import { isoTime } from '../frame/document-of.ts';
+import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from '../frame/refusal.ts';
+import type { AdminContext, Handlers } from './dependencies.ts';
 import { limitMembers, suspensionMembers, unlessUnavailable, withCustomerNames } from './documents.ts';
 import { latestRefusals, refusalsOf } from './recent-refusals.ts';
-import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from './refusal.ts';
-import type { Handlers } from './routes.ts';
 
 /** Keys of a customer that are read at once. */
 const KEYS_AT_ONCE = 1000;

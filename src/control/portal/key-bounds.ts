@@ -3,8 +3,8 @@ import { keyState, oldestFirst } from '../../customers/keys/key-state.ts';
 import { isWithinRestrictions, type KeyRestrictions, type WantedRestrictions } from '../../formats/key-restrictions.ts';
 import { parseTimestamp } from '../../formats/timestamp.ts';
 import { expiryMsOf, type KeyChange, type KeyRecord } from '../../store/record-fields.ts';
-import { isoTime } from '../admin/document-of.ts';
-import { Refusal } from '../admin/refusal.ts';
+import { isoTime } from '../frame/document-of.ts';
+import { Refusal } from '../frame/refusal.ts';
 
 /** Keys that a refusal names the restrictions of. */
 const MAX_NAMED = 3;

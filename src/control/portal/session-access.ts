@@ -13,8 +13,8 @@ import { FailedAttempts } from '../../http/listener/failed-attempts.ts';
 import { type BoundCookie, bindingOf, ownCookies } from '../../pages/bound-cookie.ts';
 import { type PortalSession, portalSecretHash } from '../../store/portal-sessions.ts';
 import { type CustomerRecord, isSuspendedAt } from '../../store/record-fields.ts';
-import { Refusal } from '../admin/refusal.ts';
-import { type Actor, factsOf } from '../admin/response-locals.ts';
+import { Refusal } from '../frame/refusal.ts';
+import { type Actor, factsOf } from '../frame/response-locals.ts';
 import type { PortalContext } from './portal-context.ts';
 
 const FAILURES_PER_MINUTE = 30;

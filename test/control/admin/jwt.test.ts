@@ -7,7 +7,7 @@ import { systemScheduler } from '../../../src/base/clock.ts';
 import { createAccessCounters, createGate } from '../../../src/control/admin/authorize.ts';
 import { createJwtVerifier } from '../../../src/control/admin/jwt.ts';
 import { RemoteKeySet } from '../../../src/control/admin/remote-key-set.ts';
-import { factsOf, noteRequest } from '../../../src/control/admin/response-locals.ts';
+import { factsOf, noteRequest } from '../../../src/control/frame/response-locals.ts';
 import { createStrictApp } from '../../../src/http/listener/strict-app.ts';
 import { createLogger } from '../../../src/observability/logger.ts';
 import { HeldClock } from '../../customers/keys/held-clock.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { KEY } from '../../../src/api/admin/responses.ts';
-import { documentsOf } from '../../../src/control/admin/document-of.ts';
+import { documentsOf } from '../../../src/control/frame/document-of.ts';
 
 const RECORD = { id: 'key_1', customer: 'acme', state: 'live' as const };
 

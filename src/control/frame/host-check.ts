@@ -1,11 +1,12 @@
 import { isIP } from 'node:net';
 import type { RequestHandler } from 'express';
+import type { Clock } from '../../base/clock.ts';
 import { Throttle } from '../../base/throttle.ts';
 import { addressBlock, canonicalAddress } from '../../formats/address-block.ts';
 import { isWildcard } from '../../formats/path-and-origin.ts';
 import { isLoopback } from '../../formats/url.ts';
 import { sendProblem } from '../../http/problems/document.ts';
-import type { AdminDependencies } from './dependencies.ts';
+import type { Logger } from '../../observability/logger.ts';
 import { factsOf } from './response-locals.ts';
 
 /** RFC 3986 §3.2.2: a name, an IPv4 address or an IPv6 address in brackets, and an optional port. */
@@ -18,7 +19,7 @@ const LOGGED_ADDRESSES = 1000;
  * the names, for the log.
  */
 export function checkHost(
-  { logger, clock }: Pick<AdminDependencies, 'logger' | 'clock'>,
+  { logger, clock }: { readonly logger: Logger; readonly clock: Clock },
   setting: string,
   isOwn: (host: string | undefined, localAddress: string) => boolean,
 ): RequestHandler {
@@ -48,7 +49,11 @@ export function requestedHost(host: string | undefined): string {
  * Returns whether the Host names the admin listener. `host`: the value of the Host header. `localAddress`: the local
  * address of the connection.
  */
-export function isOwnName(host: string | undefined, localAddress: string, names: AdminDependencies['names']): boolean {
+export function isOwnName(
+  host: string | undefined,
+  localAddress: string,
+  names: { readonly host: string; readonly allowedHosts: readonly string[] },
+): boolean {
   const requested = requestedHost(host);
   if (requested === '') return false;
   if (requested === names.host.toLowerCase() || names.allowedHosts.includes(requested)) return true;

@@ -1,6 +1,7 @@
 import type { RequestHandler } from 'express';
-import { loggerForAllLevels } from '../../observability/logger.ts';
-import type { AdminDependencies } from './dependencies.ts';
+import type { Clock } from '../../base/clock.ts';
+import { type Logger, loggerForAllLevels } from '../../observability/logger.ts';
+import type { Metrics } from '../../observability/metrics.ts';
 import { factsOf } from './response-locals.ts';
 
 /**
@@ -9,7 +10,15 @@ import { factsOf } from './response-locals.ts';
  * after noteRequest.
  */
 export function recordRequests(
-  { logger, metrics, clock }: Pick<AdminDependencies, 'logger' | 'metrics' | 'clock'>,
+  {
+    logger,
+    metrics,
+    clock,
+  }: {
+    readonly logger: Logger;
+    readonly metrics: Pick<Metrics, 'adminRequest'>;
+    readonly clock: Clock;
+  },
   message: string,
 ): RequestHandler {
   return (req, res, next) => {

@@ -2,7 +2,6 @@ import type { ErrorRequestHandler } from 'express';
 import { type Problem, sendProblem } from '../../http/problems/document.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { DamagedRecordError, InvalidCursorError, StoreDoubtError, StoreUnavailableError } from '../../store/errors.ts';
-import { PreviewBusyError } from '../reload/preview.ts';
 import { Refusal } from './refusal.ts';
 import { factsOf } from './response-locals.ts';
 
@@ -45,22 +44,18 @@ function problemOf(error: unknown, method: string, { isForOperators }: Recipient
   if (error instanceof InvalidCursorError) {
     return { code: 'unprocessable', detail: 'cursor: must be the next_cursor of an earlier response' };
   }
-  if (error instanceof PreviewBusyError) {
-    return retrySoon('overloaded', 'Another preview is in progress. Retry after the seconds in Retry-After.');
-  }
   if (isForOperators && error instanceof StoreDoubtError) {
-    return retrySoon('store_unavailable', DOUBT_DETAILS[error.doubt]);
+    return storeUnavailable(DOUBT_DETAILS[error.doubt]);
   }
   if (isForOperators && error instanceof DamagedRecordError) {
-    return retrySoon(
-      'store_unavailable',
+    return storeUnavailable(
       'The record in the store is damaged. The log names it, and "tollgate store check" says what to do.',
     );
   }
   if (error instanceof StoreUnavailableError) {
     const isRead = method === 'GET' || method === 'HEAD';
     const doubt = isRead ? '.' : '; it is unknown whether a change was made.';
-    return retrySoon('store_unavailable', `The store does not respond${doubt}`);
+    return storeUnavailable(`The store does not respond${doubt}`);
   }
   // Express's router gives a path that it cannot decode a status.
   if (error instanceof URIError && 'status' in error) {
@@ -69,6 +64,6 @@ function problemOf(error: unknown, method: string, { isForOperators }: Recipient
   return { code: 'internal_error', detail: 'The gateway failed. The log has the request_id.' };
 }
 
-function retrySoon(code: 'store_unavailable' | 'overloaded', detail: string): Problem {
-  return { code, detail, headers: ['Retry-After', '1'] };
+function storeUnavailable(detail: string): Problem {
+  return { code: 'store_unavailable', detail, headers: ['Retry-After', '1'] };
 }

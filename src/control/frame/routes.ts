@@ -1,8 +1,7 @@
 import { type RequestHandler, type Response, Router } from 'express';
 import { type CheckedRequest, type Reply, type RouteTable, routeOf } from '../../api/admin/route-table.ts';
-import type { ADMIN_ROUTES } from '../../api/admin/routes.ts';
+import type { Clock } from '../../base/clock.ts';
 import { sendProblem } from '../../http/problems/document.ts';
-import type { AdminDependencies } from './dependencies.ts';
 import { documentsOf, type SourceOf } from './document-of.ts';
 import { jsonBody, parseBody, parseQuery, yamlBody } from './parse-request.ts';
 import { factsOf } from './response-locals.ts';
@@ -23,8 +22,6 @@ export type HandlersOf<Table> = {
     res: Response,
   ) => SourceOf<Reply<Table, Each>> | Promise<SourceOf<Reply<Table, Each>>>;
 };
-export type Handlers = HandlersOf<typeof ADMIN_ROUTES>;
-
 /**
  * Returns handlers that check query and body and send the reply, as the table of routes says. `guardsOf`: what must let a
  * request pass before its body is read.
@@ -32,7 +29,7 @@ export type Handlers = HandlersOf<typeof ADMIN_ROUTES>;
 export function bindHandlers<Table extends RouteTable>(
   table: Table,
   handlers: HandlersOf<Table>,
-  { planNames, clock }: Pick<AdminDependencies, 'planNames' | 'clock'>,
+  { planNames, clock }: { readonly planNames: ReadonlySet<string>; readonly clock: Clock },
   guardsOf: (endpoint: keyof Table) => readonly RequestHandler[] = () => [],
 ): PathHandlers {
   const bound: Record<string, Record<string, RequestHandler[]>> = {};
