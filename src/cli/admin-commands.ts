@@ -7,8 +7,8 @@ import {
   Option,
   type OptionValues,
 } from '@commander-js/extra-typings';
+import { isCustomerId } from '../formats/ids.ts';
 import { parseOrigin } from '../formats/path-and-origin.ts';
-import { isCustomerId } from '../store/record-fields.ts';
 import { UsageError } from './exit-status.ts';
 import type { JsonOption } from './output.ts';
 

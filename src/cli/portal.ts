@@ -2,7 +2,7 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { PORTAL_SCOPES } from '../api/admin/allowed-values.ts';
 import { printable } from '../api/client/printable.ts';
-import { MAX_PORTAL_SESSION_MS } from '../store/portal-sessions.ts';
+import { MAX_PORTAL_SESSION_MS } from '../formats/portal.ts';
 import { customerArgument, destructiveCommand, documentCommand } from './admin-commands.ts';
 import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';

@@ -6,6 +6,7 @@ import { METHODS } from 'node:http';
 import { z } from 'zod';
 import { camelCased } from '../base/camel-case.ts';
 import { isAddressOrBlock } from '../formats/address-block.ts';
+import { isCustomerId } from '../formats/ids.ts';
 import { isScope } from '../formats/key-restrictions.ts';
 import {
   isDocumentationUrl,
@@ -17,7 +18,6 @@ import {
 } from '../formats/path-and-origin.ts';
 import { isHttpUrl, isTrustworthyUrl } from '../formats/url.ts';
 import { isWebhookUrl } from '../formats/webhook-url.ts';
-import { isCustomerId } from '../store/record-fields.ts';
 
 /** The longest delay of a Node.js timer. */
 const MAX_MS = 2_147_483_647;

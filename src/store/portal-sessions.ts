@@ -22,8 +22,6 @@ export interface PortalSession {
 
 /** Of a customer. A further one ends the one that would end first. */
 export const MAX_PORTAL_SESSIONS = 200;
-/** How long a session may last. */
-export const MAX_PORTAL_SESSION_MS = 24 * 3_600_000;
 /** How long the code of a link is good. */
 export const PORTAL_CODE_MS = 5 * 60_000;
 /** What the number of writes is limited for. */

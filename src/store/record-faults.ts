@@ -2,6 +2,7 @@
  * Faults in key and customer records that other programs wrote, each with its remedy. Messages show a field's value
  * only where it cannot be an API key.
  */
+import { isCustomerId, isKeyId } from '../formats/ids.ts';
 import { MAX_RESTRICTIONS, parseAllowedAddresses, parseScopes } from '../formats/key-restrictions.ts';
 import { parseTimestamp } from '../formats/timestamp.ts';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../formats/webhook-url.ts';
@@ -9,8 +10,6 @@ import {
   type CustomerFields,
   type CustomerRecord,
   ENDED,
-  isCustomerId,
-  isKeyId,
   isSuspended,
   type KeyFields,
   type KeyRecord,

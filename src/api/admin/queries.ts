@@ -1,7 +1,7 @@
 /** The query parameters of the admin API: checked as text, and converted to what its handlers use. */
 import { z } from 'zod';
 import { isKeyBeginning, MAX_KEY_BEGINNING_LENGTH } from '../../formats/api-key.ts';
-import { isCustomerId } from '../../store/record-fields.ts';
+import { isCustomerId } from '../../formats/ids.ts';
 import { EXPORT_FORMATS } from './allowed-values.ts';
 import { KEY_SHA256 } from './requests.ts';
 import { AUDIT_ACTIONS, CUSTOMER_ID, NOTICE_STATES, TIME } from './responses.ts';

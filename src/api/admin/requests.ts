@@ -5,11 +5,11 @@
 import { z } from 'zod';
 import { isAddressOrBlock } from '../../formats/address-block.ts';
 import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../../formats/api-key.ts';
+import { isCustomerId } from '../../formats/ids.ts';
 import { isScope, MAX_RESTRICTIONS } from '../../formats/key-restrictions.ts';
+import { MAX_PORTAL_SESSION_MS } from '../../formats/portal.ts';
 import { isTrustworthyUrl } from '../../formats/url.ts';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../../formats/webhook-url.ts';
-import { MAX_PORTAL_SESSION_MS } from '../../store/portal-sessions.ts';
-import { isCustomerId } from '../../store/record-fields.ts';
 import { MAX_GRACE_SECONDS, PORTAL_SCOPES } from './allowed-values.ts';
 import { CUSTOMER_ID } from './responses.ts';
 

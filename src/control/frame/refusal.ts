@@ -1,7 +1,8 @@
 /** Refusals of requests, and lookups of records that refuse with `not_found`. */
+import { isCustomerId } from '../../formats/ids.ts';
 import type { Problem } from '../../http/problems/document.ts';
 import type { ProblemCode } from '../../http/problems/table.ts';
-import { type CustomerRecord, isCustomerId, type KeyRecord } from '../../store/record-fields.ts';
+import type { CustomerRecord, KeyRecord } from '../../store/record-fields.ts';
 import type { RecordStore } from '../../store/records.ts';
 
 /** Thrown by admin handlers to respond with a problem document, which error-handler.ts writes. */

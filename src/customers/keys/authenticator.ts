@@ -7,14 +7,9 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import { AddressBlocks } from '../../formats/address-block.ts';
 import { failsChecksum, sha256Hex } from '../../formats/api-key.ts';
+import { isCustomerId, isKeyId } from '../../formats/ids.ts';
 import type { Invalidation, Invalidations } from '../../store/invalidations.ts';
-import {
-  type EnforcedCustomer,
-  type EnforcedKey,
-  expiryMsOf,
-  isCustomerId,
-  isKeyId,
-} from '../../store/record-fields.ts';
+import { type EnforcedCustomer, type EnforcedKey, expiryMsOf } from '../../store/record-fields.ts';
 import type { RecordStore } from '../../store/records.ts';
 import { type KeyUse, NEVER_NOTED } from './key-uses.ts';
 import { type CacheTimes, RecordCache } from './record-cache.ts';

@@ -7,9 +7,10 @@
 import type { Clock, Scheduler } from '../../base/clock.ts';
 import { LruMap } from '../../base/lru-map.ts';
 import { Periodic } from '../../base/periodic.ts';
+import { isCustomerId, isKeyId } from '../../formats/ids.ts';
 import { parseTimestamp } from '../../formats/timestamp.ts';
 import type { NoticeStore } from '../../store/notices.ts';
-import { expiryMsOf, isCustomerId, isKeyId, type KeyRecord } from '../../store/record-fields.ts';
+import { expiryMsOf, type KeyRecord } from '../../store/record-fields.ts';
 import type { RecordStore } from '../../store/records.ts';
 import { newNotice } from './notice.ts';
 

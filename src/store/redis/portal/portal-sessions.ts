@@ -3,9 +3,9 @@
  * hash ends them all; in a cluster, it is in the slot of the customer's record. A string for each secret names the
  * customer, and expires with the secret: what it no longer names is not found, though the hash may still have it.
  */
+import { MAX_PORTAL_SESSION_MS } from '../../../formats/portal.ts';
 import {
   formatPortalSession,
-  MAX_PORTAL_SESSION_MS,
   MAX_PORTAL_SESSIONS,
   PORTAL_CODE_MS,
   PORTAL_WRITES_MS,

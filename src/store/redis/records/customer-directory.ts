@@ -8,6 +8,7 @@
  */
 import { setImmediate } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
+import { isCustomerId } from '../../../formats/ids.ts';
 import {
   type CustomerSearch,
   isFound,
@@ -17,7 +18,7 @@ import {
 } from '../../customer-search.ts';
 import { InvalidCursorError } from '../../errors.ts';
 import type { Invalidations } from '../../invalidations.ts';
-import { type CustomerRecord, isCustomerId } from '../../record-fields.ts';
+import type { CustomerRecord } from '../../record-fields.ts';
 import type { RecordStore } from '../../records.ts';
 
 const MAX_BYTES = 128 * 1024 * 1024;

@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../../base/clock.ts';
 import { Throttle } from '../../../base/throttle.ts';
+import { isCustomerId, isKeyId } from '../../../formats/ids.ts';
 import type { RecordDamage, StoreObserver } from '../../observer.ts';
 import {
   enforcedCustomerFaults,
@@ -12,7 +13,7 @@ import {
   recordFault,
   wrongType,
 } from '../../record-faults.ts';
-import { type CustomerFields, type Fields, isCustomerId, isKeyId, type KeyFields } from '../../record-fields.ts';
+import type { CustomerFields, Fields, KeyFields } from '../../record-fields.ts';
 import type { RedisClient } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 

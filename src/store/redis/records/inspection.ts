@@ -3,6 +3,7 @@
  * steps the inspection keeps only the ids of keys without an index entry, up to {@link MAX_OWNERS}.
  */
 import { hash } from 'node:crypto';
+import { isCustomerId, isKeyId } from '../../../formats/ids.ts';
 import type { StoreOp } from '../../observer.ts';
 import {
   customerFaults,
@@ -12,15 +13,7 @@ import {
   recordFault,
   wrongType,
 } from '../../record-faults.ts';
-import {
-  CUSTOMER_FIELDS,
-  customerRecordFrom,
-  isCustomerId,
-  isKeyId,
-  KEY_FIELDS,
-  type KeyRecord,
-  keyRecordFrom,
-} from '../../record-fields.ts';
+import { CUSTOMER_FIELDS, customerRecordFrom, KEY_FIELDS, type KeyRecord, keyRecordFrom } from '../../record-fields.ts';
 import { sendEach } from '../connection/channel.ts';
 import { isSha256, type RedisKeyNames } from '../protocol/key-names.ts';
 import type { KeyIndex } from './key-index.ts';

@@ -2,8 +2,9 @@
  * Lists of keys and customers. A list implies that other records do not exist, so listing fails when the store lost its
  * data or evicted keys: see data-loss-detection.ts.
  */
+import { isCustomerId } from '../../../formats/ids.ts';
 import type { StoreOp } from '../../observer.ts';
-import { CUSTOMER_FIELDS, customerRecordFrom, isCustomerId } from '../../record-fields.ts';
+import { CUSTOMER_FIELDS, customerRecordFrom } from '../../record-fields.ts';
 import type { RecordStore } from '../../records.ts';
 import { readHashes } from '../connection/channel.ts';
 import type { DataLossDetection } from '../installation/data-loss-detection.ts';
