@@ -10,7 +10,6 @@ import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
 import type { Environment } from './environment.ts';
-import { deepFreeze } from './freeze.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } from './problems.ts';
 import type { FileValues } from './schema.ts';
@@ -214,4 +213,19 @@ function withoutSecrets(key: string, value: unknown): unknown {
 
 function hashOf(effective: object): string {
   return createHash('sha256').update(JSON.stringify(effective, withoutSecrets)).digest('hex').slice(0, 12);
+}
+
+function refuse(): never {
+  throw new TypeError('the configuration is frozen');
+}
+
+/** Freezes plain objects, arrays and Maps recursively; returns the same value. Structured cloning loses that. */
+export function deepFreeze<T>(value: T): T {
+  if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value;
+  const children = value instanceof Map ? [...value.values()] : Object.values(value);
+  // Object.freeze does not protect the entries of a Map.
+  if (value instanceof Map) Object.assign(value, { set: refuse, delete: refuse, clear: refuse });
+  Object.freeze(value);
+  for (const child of children) deepFreeze(child);
+  return value;
 }

@@ -9,8 +9,7 @@ import { Worker } from 'node:worker_threads';
 import type { Config, ConfigSource } from './config.ts';
 import type { ConfigChange, DisclosedConfig } from './config-changes.ts';
 import type { Environment } from './environment.ts';
-import { deepFreeze } from './freeze.ts';
-import { parseConfig } from './load.ts';
+import { deepFreeze, parseConfig } from './load.ts';
 import { ConfigError } from './problems.ts';
 
 /** `.ts` in a checkout, where Node.js strips the types; `.js` in the built package. */

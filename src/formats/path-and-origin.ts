@@ -3,8 +3,7 @@
  * value.
  */
 import { isIP } from 'node:net';
-import { isSocketPath } from '../base/socket-path.ts';
-import { isHostName } from './host.ts';
+import { isHostName, isSocketPath } from './host.ts';
 
 export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
 

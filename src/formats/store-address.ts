@@ -1,7 +1,6 @@
 /** Parses `store.url`. Faults complete the text "store.url: …" and never repeat the URL, which may hold a password. */
 import { isIP } from 'node:net';
-import { isSocketPath } from '../base/socket-path.ts';
-import { isHostName } from './host.ts';
+import { isHostName, isSocketPath } from './host.ts';
 
 export interface HostAndPort {
   /** IPv6 without brackets. */

@@ -1,7 +1,6 @@
 import { deserialize, serialize } from 'node:v8';
 import { expect, test } from 'vitest';
-import { deepFreeze } from '../../src/config/freeze.ts';
-import { parseConfig } from '../../src/config/load.ts';
+import { deepFreeze, parseConfig } from '../../src/config/load.ts';
 
 const FILE = `store: { url: "redis://:secret@127.0.0.1" }
 upstream: { urls: ["http://127.0.0.1:3000"] }

@@ -4,7 +4,7 @@
  * `constructor` became numbers that are none, and a plan named `__proto__` in the config file was dropped in silence.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { refusalOf } from '../../src/pages/client/refusals.ts';
+import { refusalOf } from '../../src/pages/client/format.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { dayName } from '../../src/store/usage-history.ts';
 import { load, MINIMAL, problemsOf } from '../config/support.ts';

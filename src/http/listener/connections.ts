@@ -15,8 +15,7 @@ import { Server as NetServer, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { Clock } from '../../base/clock.ts';
 import { pauseReading, resumeReading } from '../../base/pause-reading.ts';
-import { resetSocket } from '../../base/reset-socket.ts';
-import { unacceptedBytes } from '../../base/unaccepted-bytes.ts';
+import { resetSocket, unacceptedBytes } from '../../base/reset-socket.ts';
 import { belowTls, discardInput, endAndLinger, endsConnection, joinUnreadBody } from './socket-control.ts';
 
 interface ConnectionLimits {

@@ -5,8 +5,7 @@ import { useContext, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
 import { Command, Field, inputValue, Problem, Select, type SelectOption } from './components.ts';
 import { announce, Dialog } from './dialog.ts';
-import { entryOf } from './entry-of.ts';
-import { type CommandOptions, localInputTime, tollgate } from './format.ts';
+import { type CommandOptions, entryOf, localInputTime, tollgate } from './format.ts';
 import { useAction } from './hooks.ts';
 import { refreshAll } from './resources.ts';
 

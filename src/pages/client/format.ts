@@ -1,4 +1,5 @@
 /** Numbers, times and commands as text. Times are in the reader's zone. */
+import { PROBLEMS, type ProblemEntry } from '../../http/problems/table.ts';
 
 const NUMBER = new Intl.NumberFormat('en');
 const COMPACT = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
@@ -89,3 +90,17 @@ function optionWords([name, value]: [string, OptionValue]): (string | number)[] 
 function quoted(word: string): string {
   return /^[\w.:@/=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
+
+/** Returns the entry for a key that comes from data: `constructor` is none unless the object itself has it. */
+export function entryOf<Value>(object: Readonly<Record<string, Value>>, key: string): Value | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+const UNKNOWN = {
+  title: 'Refused',
+  advice: 'The response to the client names the fault in its detail.',
+  remedy: 'See `detail` in the response.',
+};
+
+/** Returns the title of a refusal, what an operator can do (`advice`), and what the client can do (`remedy`). */
+export const refusalOf = (code: string) => ({ ...UNKNOWN, ...entryOf<ProblemEntry>(PROBLEMS, code) });

@@ -3,9 +3,8 @@ import { html } from 'htm/preact';
 import type { CustomerDocument } from '../../api/admin/responses.ts';
 import { call } from '../client/api.ts';
 import { badge } from '../client/components.ts';
-import { entryOf } from '../client/entry-of.ts';
 import type { FormDescription, FormInput } from '../client/form-dialog.ts';
-import { count, limitText } from '../client/format.ts';
+import { count, entryOf, limitText } from '../client/format.ts';
 import { NAME } from '../client/key-fields.ts';
 import { at, navigate } from '../client/router.ts';
 

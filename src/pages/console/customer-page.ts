@@ -4,8 +4,7 @@ import type { CustomerDocument, ExplanationDocument } from '../../api/admin/resp
 import { address } from '../client/api.ts';
 import { Empty, facts, loaded, Panel, time, timeAgo, usageBar, withTimes } from '../client/components.ts';
 import { FormButton } from '../client/form-dialog.ts';
-import { count, duration, limitText, tollgate } from '../client/format.ts';
-import { refusalOf } from '../client/refusals.ts';
+import { count, duration, limitText, refusalOf, tollgate } from '../client/format.ts';
 import { POLL_MS, useList, useResource } from '../client/resources.ts';
 import { at, type Place } from '../client/router.ts';
 import { table } from '../client/table.ts';

@@ -9,9 +9,7 @@ import type {
 import { address } from '../client/api.ts';
 import { Chart } from '../client/chart.ts';
 import { badge, Command, Empty, facts, loaded, Panel, timeAgo, usageBar } from '../client/components.ts';
-import { entryOf } from '../client/entry-of.ts';
-import { compact, count, counted, duration, tollgate } from '../client/format.ts';
-import { refusalOf } from '../client/refusals.ts';
+import { compact, count, counted, duration, entryOf, refusalOf, tollgate } from '../client/format.ts';
 import { HISTORY_POLL_MS, POLL_MS, useResource } from '../client/resources.ts';
 import { at } from '../client/router.ts';
 import { FirstRows, table } from '../client/table.ts';

@@ -5,7 +5,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { systemClock, systemScheduler } from '../../base/clock.ts';
 import type { Config } from '../../config/config.ts';
-import { deepFreeze } from '../../config/freeze.ts';
+import { deepFreeze } from '../../config/load.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { type DataPlaneStatus, openDataPlane } from '../data-plane.ts';
 import { openLog } from '../observed-store.ts';

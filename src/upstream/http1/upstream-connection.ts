@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net';
 import { atEndOfTurn, type TurnEndListener } from '../../base/end-of-turn.ts';
 import { JoinedBytes } from '../../base/joined-bytes.ts';
-import { resetSocket } from '../../base/reset-socket.ts';
-import { unacceptedBytes } from '../../base/unaccepted-bytes.ts';
+import { resetSocket, unacceptedBytes } from '../../base/reset-socket.ts';
 import { type Connect, ConnectionError } from './connect.ts';
 import { ResponseParser, type ResponseSink } from './response-parser.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { waitBeforeAttempt } from '../../../src/customers/notices/retry-schedule.ts';
+import { waitBeforeAttempt } from '../../../src/customers/notices/notice-sender.ts';
 
 describe('waits between attempts', () => {
   test('are 5 s, 30 s, 2, 10 and 30 minutes, then the notice is dead', () => {
