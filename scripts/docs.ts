@@ -68,12 +68,12 @@ function importsTable(): string {
       .map((entry) => entry.replace(/^(type:)?(?:npm:)?(.*)$/, (_, type, name) => `\`${name}\`${type ? '*' : ''}`))
       .join(', ') || '–';
   return table(
-    ['folder', 'imports from folders', 'and libraries'],
+    ['room or wing', 'imports from', 'and libraries'],
     Object.entries(BOUNDARIES).map(([folder, list]) => {
       const { folders = [], libraries = [] } = Object.groupBy(list.split(' ').filter(Boolean), (entry) =>
         entry.includes('npm:') ? 'libraries' : 'folders',
       );
-      return [`\`src/${folder}\``, named(folders), named(libraries)];
+      return [`\`${folder}\``, named(folders), named(libraries)];
     }),
   );
 }

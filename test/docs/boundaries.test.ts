@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { boundaryFaults, circleFaults } from '../../scripts/boundaries.ts';
+import { boundaryFaults, circleFaults, importsOf } from '../../scripts/boundaries.ts';
 
 const BOUNDARIES = { base: '', store: 'base npm:ioredis', keys: 'type:store' };
 
@@ -28,6 +28,24 @@ test('code is a fault where types alone are allowed', () => {
 
 test('a folder without a list is a fault', () => {
   expect(faultsOf(['new/file.ts', 'base'])).toEqual(['src/new/file.ts imports base']);
+});
+
+test('the folders of a room are one with it, except a wing that has a list of its own', () => {
+  expect(faultsOf(['store/redis/lists.ts', 'base'], ['store/store.ts', 'store/redis'])).toEqual([]);
+  const boundaries = { 'pages/client': '', pages: 'pages/client' };
+  const imports = [
+    { file: 'pages/serve.ts', target: 'pages/client', isTypeOnly: false },
+    { file: 'pages/client/dialog.ts', target: 'pages', isTypeOnly: false },
+  ];
+  expect(boundaryFaults(boundaries, imports)).toEqual(['src/pages/client/dialog.ts imports pages']);
+});
+
+test('a Lua file that a module loads is imported', () => {
+  const text = "const add = script('../store/redis/add.lua');\nconst own = script('own.lua');";
+  expect(importsOf('keys/keys.ts', text).map(({ imported }) => imported)).toEqual([
+    'store/redis/add.lua',
+    'keys/own.lua',
+  ]);
 });
 
 test('an entry that no file needs is a fault, and so is one of a higher layer', () => {
