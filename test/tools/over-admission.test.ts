@@ -70,6 +70,7 @@ async function overshoot(newLimiter: () => Limiter, instances: number): Promise<
       offsetMs += ms;
     },
     faults: [],
+    beginLateMs: 40,
   };
   const findings = await attack(target);
   return Object.fromEntries(findings.map((finding) => [finding.attack, finding.most - LIMIT]));
@@ -84,7 +85,7 @@ test('of instances that count each for itself, twice the limit gets through', as
 });
 
 test('of a shared sliding window, the limit and no more gets through in any attack', async () => {
-  expect(Object.values(await overshoot(slidingWindow, 1))).toEqual([0, 0, 0, 0, 0, 0]);
+  expect(Object.values(await overshoot(slidingWindow, 1))).toEqual([0, 0, 0, 0, 0, 0, 0]);
 });
 
 test('the fullest window is found wherever it begins', () => {

@@ -17,7 +17,12 @@ export interface Target {
   readonly faults: readonly Fault[];
   /** Holds the replies of the store back. Resolves to what ends that. */
   readonly slow?: Fault['begin'] | undefined;
+  /** How long requests wait for a connection before they begin: {@link BEGIN_LATE_MS}, or less in tests. */
+  readonly beginLateMs: number;
 }
+
+/** Nearly as long as a request of Tollgate may begin after its admission: 0.99 of a hold of 2 s. */
+export const BEGIN_LATE_MS = 1800;
 
 export interface Fault {
   readonly name: string;
@@ -38,13 +43,17 @@ const EDGE_SHARE = 0.003;
 const BEFORE_END_MS = [500, 3000, 8000];
 /** Shorter than a gateway waits for its store: replies are late, and requests begin late. */
 const SLOW_MS = 60;
+/** Tollgate counts in buckets of this length, by the store's clock. */
+const BUCKET_MS = 10_000;
+/** Soon enough after a bucket would be dropped, if the late requests were counted in the one before theirs. */
+const ECHO_MS = 50;
 const FAULT_MS = 1500;
 /** A gateway may hold a request while its store is away. */
 const RESPONSE_MS = 10_000;
 
 /** Runs all attacks, one after the other. */
 export async function attack(target: Target): Promise<Finding[]> {
-  const { windowMs, pass, faults } = target;
+  const { windowMs, pass, faults, backend, beginLateMs } = target;
   const edgeMs = windowMs * EDGE_SHARE;
   const findings = [
     await run('burst', target, (burst) => burst(2)),
@@ -78,6 +87,19 @@ export async function attack(target: Target): Promise<Finding[]> {
       }),
     );
   }
+  findings.push(
+    await run(`requests that begin ${beginLateMs / 1000} s late, around the end of a bucket`, target, async (burst) => {
+      const edgeMs = Math.ceil((backend.nowMs() + BUCKET_MS) / BUCKET_MS) * BUCKET_MS;
+      await pass(edgeMs - 0.75 * beginLateMs - backend.nowMs());
+      backend.responseDelayMs = beginLateMs;
+      await burst(1);
+      backend.responseDelayMs = 0;
+      // What the late requests have left.
+      await burst(2);
+      await pass(edgeMs + windowMs + ECHO_MS - backend.nowMs());
+      await burst(2);
+    }),
+  );
   for (const fault of faults) {
     findings.push(
       await run(fault.name, target, async (burst) => {

@@ -7,6 +7,10 @@ export interface CountingBackend extends AsyncDisposable {
   readonly port: number;
   /** When each request arrived, in ms, in order. */
   readonly arrivals: readonly number[];
+  /** How long it holds each response back: then requests wait for a connection to it. */
+  responseDelayMs: number;
+  /** The clock of the arrivals. */
+  nowMs(): number;
   forget(): void;
 }
 
@@ -15,13 +19,17 @@ export async function startCountingBackend(port: number, nowMs: () => number): P
   const arrivals: number[] = [];
   const server = createServer((_, response) => {
     arrivals.push(nowMs());
-    response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"data":[]}');
+    const respond = () => response.writeHead(200, { 'Content-Type': 'application/json' }).end('{"data":[]}');
+    if (backend.responseDelayMs === 0) respond();
+    else setTimeout(respond, backend.responseDelayMs);
   });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  return {
+  const backend: CountingBackend = {
     port: (server.address() as AddressInfo).port,
     arrivals,
+    responseDelayMs: 0,
+    nowMs,
     forget: () => void arrivals.splice(0),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -29,6 +37,7 @@ export async function startCountingBackend(port: number, nowMs: () => number): P
       await once(server, 'close');
     },
   };
+  return backend;
 }
 
 /** Returns how many of these instants, in order, are in the fullest half-open interval of `windowMs`. */

@@ -1,7 +1,8 @@
 /**
  * Counts how many more requests than its limit a gateway lets through to its backend.
  *
- * Without options: the gateways of the benchmark, with an hour that passes by a clock that is set ahead (clock.c).
+ * Without options: the gateways of the benchmark, with an hour that passes by a clock that is set ahead (clock.c). With
+ * --peer NAME: these gateways alone.
  * With --gateway: any gateway, whose window passes in real time. Let it forward to --backend-port of this machine.
  */
 
@@ -9,12 +10,13 @@ import { setTimeout } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { findPrograms } from '../../bench/programs.ts';
 import { exitOnSignals } from '../../bench/workspace.ts';
-import { attack, type Finding } from './attacks.ts';
+import { attack, BEGIN_LATE_MS, type Finding } from './attacks.ts';
 import { startCountingBackend } from './counting-backend.ts';
 import { attackPeer, SUBJECTS } from './peers.ts';
 
 const { values: options } = parseArgs({
   options: {
+    peer: { type: 'string', multiple: true },
     gateway: { type: 'string', multiple: true, default: [] },
     'backend-port': { type: 'string', default: '3000' },
     path: { type: 'string', default: '/api/v1/conversations' },
@@ -50,6 +52,7 @@ async function attackByUrl(): Promise<Result> {
     backend,
     pass: (ms) => setTimeout(ms),
     faults: [],
+    beginLateMs: BEGIN_LATE_MS,
   });
   return { name: options.gateway.join(', '), findings };
 }
@@ -57,7 +60,7 @@ async function attackByUrl(): Promise<Result> {
 async function attackPeers(): Promise<Result[]> {
   const programs = findPrograms(process.env);
   const found: Result[] = [];
-  for (const subject of SUBJECTS) {
+  for (const subject of SUBJECTS.filter(({ peer }) => options.peer?.includes(peer) ?? true)) {
     console.error(`attacking: ${subject.name}`);
     try {
       found.push({ name: subject.name, findings: await attackPeer(subject, programs, limit) });

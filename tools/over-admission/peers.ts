@@ -8,7 +8,7 @@ import { type Peer, type PeerSurroundings, startPeers } from '../../bench/peers.
 import type { Programs } from '../../bench/programs.ts';
 import { freePort, isListening, LIST_PATH } from '../../bench/surroundings.ts';
 import { Workspace } from '../../bench/workspace.ts';
-import { attack, type Fault, type Finding } from './attacks.ts';
+import { attack, BEGIN_LATE_MS, type Fault, type Finding } from './attacks.ts';
 import { startCountingBackend } from './counting-backend.ts';
 import { createShiftedClock } from './shifted-clock.ts';
 
@@ -17,6 +17,8 @@ const INSTANCES = 2;
 const HOUR_MS = 3_600_000;
 /** After the clock was set ahead, connections that were idle for too long are closed, and instances announce themselves. */
 const SETTLE_MS = 1000;
+/** Half as many as an attack has to each instance: the others wait, with units that were granted to them. */
+const FEW_CONNECTIONS = 'max_connections: 16\n  max_connections_per_customer: 16';
 const UNPINNED = { measured: [], loading: [], remark: '' };
 
 interface Subject {
@@ -46,7 +48,11 @@ export async function attackPeer({ peer, onError }: Subject, programs: Programs,
   const surroundings: PeerSurroundings = { workspace, programs, pinning: UNPINNED, upstream, redis, limit };
   await redis.client.set('tollgate:installed', 'init-over-admission');
   const config = join(folder, 'tollgate.yaml');
-  writeFileSync(config, readFileSync(PRODUCTION, 'utf8').replace('on_error: local', `on_error: ${onError}`));
+  const production = readFileSync(PRODUCTION, 'utf8');
+  writeFileSync(
+    config,
+    production.replace('on_error: local', `on_error: ${onError}`).replace('max_connections: 256', FEW_CONNECTIONS),
+  );
   const peers: Peer[] = [];
   for (let i = 0; i < INSTANCES; i += 1) {
     const { peers: started, leftOut, problems } = await startPeers([peer], surroundings, { config });
@@ -76,6 +82,7 @@ export async function attackPeer({ peer, onError }: Subject, programs: Programs,
     },
     faults: redis.faults,
     slow: redis.faults[0]?.begin,
+    beginLateMs: BEGIN_LATE_MS,
   });
 }
 
