@@ -30,7 +30,7 @@ interface Tally {
 
 /** Accepts the store's current content as complete, after its data was lost on purpose or for good. */
 export async function initialiseStore(file: string): Promise<number> {
-  await withConfiguredStore(file, (store) => store.initialise(), { warn: () => undefined });
+  await withConfiguredStore(file, async (store) => store.initialise?.(), { warn: () => undefined });
   process.stdout.write('The content of the store is accepted as complete: unknown keys get 401 again.\n');
   return EXIT.success;
 }

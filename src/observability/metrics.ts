@@ -114,7 +114,7 @@ export function createMetrics(options: MetricsOptions) {
   measured('tollgate_store_refusing', () => Number(storeStatus().refusing));
   measured('tollgate_degraded', () => {
     const { up, reached, wiped, empty, evicted, refusing } = storeStatus();
-    return Number((reached && !up) || wiped || empty || evicted || refusing);
+    return Number((reached !== false && !up) || wiped || empty || evicted || refusing);
   });
   measured('tollgate_build_info', () => [{ labels: { version, node: process.version }, value: 1 }]);
   measured('tollgate_log_lines_dropped_total', options.droppedLogLines);

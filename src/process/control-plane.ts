@@ -80,7 +80,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       const { store, announced, upstreams } = dataPlane.status();
       return assessReadiness({
         draining,
-        store: { ...store, reached: store.reached && announced },
+        store: { ...store, reached: store.reached !== false && announced },
         upstreamUp: upstreams.some((upstream) => upstream.up),
       });
     },

@@ -11,9 +11,9 @@ export interface Invalidations {
   readonly connected: boolean;
   /**
    * Monotonic ms: the push is proven to have reported every change until then, since its last `all`. -Infinity while it
-   * proves nothing.
+   * proves nothing, undefined if it never does.
    */
-  readonly provenAtMs: number;
+  readonly provenAtMs?: number;
   /**
    * Calls `listener` in the event-loop turn in which the push arrives. Returns a function that ends the subscription.
    */

@@ -19,20 +19,21 @@ import type { UsageReader, WindowStore } from './windows.ts';
 export interface StoreStatus {
   readonly kind: 'redis' | 'embedded';
   readonly up: boolean;
-  /** True once the store has replied for the first time since startup. */
-  readonly reached: boolean;
   /** The last failure, in words for operators, without secrets. */
   readonly lastError?: string;
-  /** Whether changes to keys and customers are pushed. */
-  readonly invalidation: 'connected' | 'disconnected';
-  /** The store lost its data, so a missing record does not prove that it never existed. */
-  readonly wiped: boolean;
-  /** No record is known in the store, which may mean that it lost its data. */
-  readonly empty: boolean;
-  /** The store evicted keys for lack of memory: windows and usage history, and perhaps records. */
-  readonly evicted: boolean;
   /** The store is reachable but refuses quota writes, so quotas are decided without it. */
   readonly refusing: boolean;
+  // What follows is only of a store that is another process.
+  /** True once the store has replied for the first time since startup. */
+  readonly reached?: boolean;
+  /** Whether changes to keys and customers are pushed. */
+  readonly invalidation?: 'connected' | 'disconnected';
+  /** The store lost its data, so a missing record does not prove that it never existed. */
+  readonly wiped?: boolean;
+  /** No record is known in the store, which may mean that it lost its data. */
+  readonly empty?: boolean;
+  /** The store evicted keys for lack of memory: windows and usage history, and perhaps records. */
+  readonly evicted?: boolean;
 }
 
 export interface Store {
@@ -59,8 +60,8 @@ export interface Store {
   announced(): Promise<readonly AnnouncedInstance[]>;
   /** Deletes the announcement of this instance. */
   withdraw(instance: string): Promise<void>;
-  /** Accepts the store's present data as intended, although data was lost: gateways trust the store again. */
-  initialise(): Promise<void>;
+  /** Accepts the store's present data as intended, although data was lost. Undefined if the store never suspects a loss. */
+  initialise?(): Promise<void>;
   /**
    * Returns whether calls are worth making now; with `customer`, calls about that customer's window. Must be cheap:
    * called for every request that needs the store.

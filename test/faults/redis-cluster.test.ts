@@ -335,7 +335,7 @@ test.each(['comes back empty', 'is emptied'])(
     expect(store.status()).toMatchObject({ up: true, wiped: true });
     expect(warnings).toEqual([expect.stringContaining('the store has lost its data')]);
 
-    await latest.initialise();
+    await latest.initialise?.();
     for (const { records } of [store, late, latest]) {
       await expect.poll(() => records.findCustomer(customer).catch(() => 'away'), HEALS).toBeUndefined();
     }

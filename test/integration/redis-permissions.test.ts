@@ -92,7 +92,7 @@ it('the permissions that the documentation lists are enough for everything', asy
   opened.defer(() => store.close());
   await callEverything(store);
   await reindexEverything(redis, store);
-  await store.initialise();
+  await store.initialise?.();
   const found = await tryStore({ url: storeUrl, keyPrefix: 'tollgate', timeoutMs: 2000 });
   expect(found).toEqual([{ outcome: 'ok', text: expect.stringContaining('all commands permitted') }]);
   const denied = await redis.command('ACL', 'LOG');
@@ -118,7 +118,7 @@ it('the permissions that the documentation lists are enough in a cluster', async
   await cluster.moveSlot('tollgate:window:{acme}', { begun: async () => void (await store.windows.reserve(reserve)) });
   await store.announce('instance');
   await store.records.reindex();
-  await store.initialise();
+  await store.initialise?.();
   expect(store.status()).toMatchObject({ up: true, invalidation: 'connected', wiped: false });
   expect(warnings).toEqual([expect.stringContaining('has no customers yet')]);
   for (const node of cluster.nodes) expect(await node.command('ACL', 'LOG')).toEqual([]);

@@ -79,7 +79,7 @@ test('unknown keys get 401 again when an operator accepts the evictions, also at
   const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn: () => undefined };
   const store = await openStore({ url: redis.url, keyPrefix: 'tollgate', timeoutMs: 2000 }, surroundings);
   onTestFinished(() => store.close());
-  await store.initialise();
+  await store.initialise?.();
   for (const each of [gateway, await startGateway()]) {
     await expect.poll(() => reasons(each)).toEqual([]);
     expect(await ask(each, UNKNOWN)).toBe('401 invalid_key');

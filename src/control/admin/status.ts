@@ -28,8 +28,8 @@ function statusMembers(
     startedAt: isoTime(startedAtMs),
     uptimeSeconds: Math.floor(status.uptimeSeconds),
     config: { ...config, loadedAt: isoTime(loadedAtMs), lastReload: lastReload && reloadMembers(lastReload) },
-    store,
-    invalidation: { connected: store.invalidation === 'connected' },
+    store: { reached: true, wiped: false, empty: false, evicted: false, ...store },
+    invalidation: { connected: store.invalidation !== 'disconnected' },
     fleet: fleet?.map(({ instance, announcedAtMs, state }) => ({
       ...state,
       id: instance,

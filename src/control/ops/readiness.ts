@@ -19,7 +19,7 @@ export interface Readiness {
  * would turn a brief failure into an outage.
  */
 export function assessReadiness({ draining, store, upstreamUp }: ReadinessFacts): Readiness {
-  const blocking = namesOfTrue({ store_never_reached: !store.reached, draining });
+  const blocking = namesOfTrue({ store_never_reached: store.reached === false, draining });
   if (blocking.length > 0) return { status: 'not_ready', reasons: blocking };
   const reasons = namesOfTrue({
     store_unreachable: !store.up,
@@ -32,6 +32,6 @@ export function assessReadiness({ draining, store, upstreamUp }: ReadinessFacts)
   return { status: reasons.length === 0 ? 'ready' : 'degraded', reasons };
 }
 
-function namesOfTrue(facts: Readonly<Record<string, boolean>>): string[] {
+function namesOfTrue(facts: Readonly<Record<string, boolean | undefined>>): string[] {
   return Object.keys(facts).filter((name) => facts[name]);
 }

@@ -67,7 +67,7 @@ export class Authenticator {
   constructor(options: AuthenticatorOptions) {
     const { clock, invalidations, records } = options;
     this.#clock = clock;
-    const provenAtMs = () => invalidations.provenAtMs;
+    const provenAtMs = () => invalidations.provenAtMs ?? Number.NEGATIVE_INFINITY;
     this.#keys = new RecordCache({
       ...options,
       provenAtMs,

@@ -40,7 +40,7 @@ export async function startPrimary(config: Config, beforeListening?: BeforeListe
         const workers = pool.dataPlanes();
         const own = store.status();
         return {
-          store: { ...combineStores(own, workers), reached: own.reached && pool.wereAllReady },
+          store: { ...combineStores(own, workers), reached: own.reached !== false && pool.wereAllReady },
           announced: pool.wereAllReady,
           instances: Math.max(1, ...workers.map(({ instances }) => instances)),
           upstreams: combineUpstreams(workers),

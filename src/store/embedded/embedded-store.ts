@@ -98,7 +98,7 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
     notices: embeddedNotices(context),
     usageHistory: usage && embeddedUsageHistory(context, usage),
     // No other process writes to the file, so this store knows every change.
-    invalidations: { connected: true, provenAtMs: Number.NEGATIVE_INFINITY, subscribe: listeners.subscribe },
+    invalidations: { connected: true, subscribe: listeners.subscribe },
     // An idle gateway announces itself too, so this write detects when the disk fills up and when it has space again.
     announce: (instance, state) =>
       run('announce', () => {
@@ -112,19 +112,13 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
       run('withdraw', () => {
         own = undefined;
       }),
-    // Nothing to accept: this store never suspects data loss. A lost file is simply a new store.
-    initialise: () => run('initialise', () => undefined),
     isUp: () => up,
+    // It never suspects data loss: a lost file is a new store.
     status: () => ({
       kind: 'embedded',
       up,
-      reached: true,
-      ...(lastError !== undefined && { lastError }),
-      invalidation: 'connected',
-      wiped: false,
-      empty: false,
-      evicted: false,
       refusing: refusals.refusing,
+      ...(lastError !== undefined && { lastError }),
     }),
     close: async () => {
       if (database.isOpen) database.close();
