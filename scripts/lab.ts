@@ -35,11 +35,11 @@ const TOOLS: Readonly<Record<string, Tool>> = {
     run: () => import('./pictures.ts').then(({ takePictures }) => takePictures()),
   },
   scale: {
-    text: 'simulates many customers and gateways in virtual time: docs/capacity.md',
+    text: 'simulates many customers and gateways in virtual time: docs/dev/evidence.md',
     run: () => import('../tools/scale/main.ts'),
   },
   soak: {
-    text: 'runs a gateway under load for a long time, with faults: docs/capacity.md',
+    text: 'runs a gateway under load for a long time, with faults: docs/dev/evidence.md',
     run: () => import('../tools/soak/main.ts'),
   },
 };

@@ -1,4 +1,4 @@
-/** `npm run lab -- scale --help`. docs/capacity.md says what is simulated and what the numbers mean. */
+/** `npm run lab -- scale --help`. docs/dev/evidence.md says what is simulated and what the numbers mean. */
 import { Command, InvalidArgumentError } from 'commander';
 import { renderTable } from '../../bench/report.ts';
 import { type ClassResult, type ScaleResult, simulateScale } from './simulation.ts';
