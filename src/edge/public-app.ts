@@ -206,17 +206,18 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return isAdmitted(context, decision) ? recheck(context) : undefined;
   }
 
-  /** Returns whether the request was admitted by this record, and may still begin. If not, returns its unit. */
+  /** Returns whether the request was admitted by this record, and may still begin. If not, gives back its unit and slot. */
   function isStillAdmitted(context: RequestContext, customer: CustomerRecord): boolean {
     if (context.admitted === undefined) return false;
     const isInTime = context.beginDeadlineMs > clock.monotonicMs();
     if (isInTime && isDeepStrictEqual(context.decidedFor, customer)) return true;
-    giveUnitBack(context);
+    giveBack(context, false);
     return false;
   }
 
-  function giveUnitBack(context: RequestContext): void {
-    context.admitted?.admission.refund();
+  /** Gives back what the quota took: a slot among the customer's requests in progress and, if it was not sent, a unit. */
+  function giveBack(context: RequestContext, wasSent: boolean): void {
+    if (!wasSent) context.admitted?.admission.refund();
     context.admitted?.release?.();
     context.admitted = undefined;
   }
@@ -248,9 +249,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
       context.hasBodyStart = true;
       return recheck(context);
     }
-    giveUnitBack(context);
-    if (fault === 'aborted') recorder.forwarded(context, NEVER_SENT);
-    else refuse(context, refusals.upstreamFailed(fault, undefined));
+    if (fault !== 'aborted') return refuse(context, refusals.upstreamFailed(fault, undefined));
+    giveBack(context, false);
+    recorder.forwarded(context, NEVER_SENT);
   }
 
   /** Returns whether the quota has admitted the request. If not, sends and records the refusal. */
@@ -308,12 +309,12 @@ export function createPublicApp(parts: PublicAppParts): Express {
       return lines + ownLines.expiresAt(new Date(expiresAtMs).toISOString());
     },
     onOutcome(context, outcome) {
-      if (!outcome.wasSent) context.admitted?.admission.refund();
       if (outcome.kind === 'failed' && !outcome.headSent) {
         const headers = outcome.wasSent ? (quotaHeaders(asFlatList, context) ?? []) : undefined;
         refuse(context, refusals.upstreamFailed(outcome.failure, headers), outcome);
         return;
       }
+      giveBack(context, outcome.wasSent);
       if (outcome.kind === 'failed') connections.abortResponse(context.res);
       recorder.forwarded(context, outcome, connections.closeReasonOf(context.req.socket));
     },
@@ -347,7 +348,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   function refuse(context: RequestContext, problem: Problem, outcome?: ForwardOutcome): undefined {
-    if (outcome === undefined) giveUnitBack(context);
+    giveBack(context, outcome?.wasSent ?? false);
     // Recorded at once: a refusal that waits is not in progress.
     const delayMs = problem.code === 'overloaded' ? connections.overloadDelayMs(context.req.socket) : 0;
     if (delayMs === 0) sendProblem(context, problem);
@@ -357,6 +358,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   /** Handles an unexpected error: details go only to the log. The client gets a 500, or a truncated response. */
   function handleError(error: unknown, context: RequestContext): void {
+    giveBack(context, true); // it may have been sent
     recorder.bug(error, context);
     if (context.res.headersSent) connections.abortResponse(context.res);
     else sendProblem(context, refusals.INTERNAL_ERROR);

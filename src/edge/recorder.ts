@@ -65,7 +65,6 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     // An unexpected error can follow after the end of the request was recorded.
     if (context.isRecorded) return;
     context.isRecorded = true;
-    context.admitted?.release?.();
     const { req, requestId, route, plan, traceId } = context;
     const durationMs = clock.monotonicMs() - context.startedAtMs;
     const { receivedBytes: bytesIn, bufferingMs = 0 } = context.body ?? {};
@@ -90,7 +89,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       bufferingMs,
       upstream: outcome?.wasSent ? outcome.upstream : undefined,
       quota: context.quota,
-      shadow: context.admitted?.shadow === 'denied' ? 'denied' : undefined,
+      shadow: context.shadow === 'denied' ? 'denied' : undefined,
       bytes: outcome?.contentBytes,
       bytesIn,
       isAborted,
@@ -172,6 +171,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
           const { limits } = decision;
           const { mode } = decision.admission;
           context.quota = mode;
+          context.shadow = decision.shadow;
           metrics.quotaDecision(plan, limits[0].policy, leavesAtMost(5, decision) ? 'near' : 'allowed', mode);
           if (leavesAtMost(2, decision)) {
             history?.near(context.customer ?? '', Math.floor((100 * usedOf(decision)) / limits[0].amount));

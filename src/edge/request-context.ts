@@ -37,7 +37,9 @@ export class RequestContext implements ForwardRequest {
   known: KnownKey | undefined;
   /** How the hourly quota was decided; undefined if it was not. */
   quota: QuotaMode | undefined;
-  /** Undefined unless the quota has admitted the request. */
+  /** Whether the plan's shadow limit would have admitted the request. */
+  shadow: AdmittedDecision['shadow'];
+  /** Undefined unless the quota has admitted the request, and once its slot was given back. */
   admitted: AdmittedDecision | undefined;
   /** The record by which the quota was decided. */
   decidedFor: CustomerRecord | undefined;

@@ -1,6 +1,6 @@
 /**
  * Limits each customer's requests in progress, per instance: N instances admit up to N times the limit. A request is
- * counted from before its hourly quota is checked until its end is recorded.
+ * counted from before its hourly quota is checked until it ends.
  */
 export class ConcurrencyLimiter {
   /** Customers without a counted request have no entry, so memory is bounded by the requests in progress. */
