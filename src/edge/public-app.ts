@@ -13,7 +13,6 @@ import type { KeyUses } from '../customers/keys/key-uses.ts';
 import { ConcurrencyLimiter } from '../customers/quota/concurrency.ts';
 import type { CustomerQuota, QuotaDecision } from '../customers/quota/customer-quota.ts';
 import { usageDocument } from '../customers/quota/hourly-quota.ts';
-import type { RecentHistory } from '../customers/usage/recent-history.ts';
 import type { Connections } from '../http/listener/connections.ts';
 import { createStrictApp } from '../http/listener/strict-app.ts';
 import type { Problem } from '../http/problems/document.ts';
@@ -42,8 +41,6 @@ export interface PublicAppParts {
   readonly forwarder: Forwarder;
   readonly connections: Pick<Connections, 'abortResponse' | 'closeReasonOf' | 'isSurplus' | 'overloadDelayMs'>;
   readonly recorder: Recorder;
-  /** Undefined: no route has the purpose `usage_history`. */
-  readonly history?: Pick<RecentHistory, 'of'> | undefined;
   readonly clock: Clock;
 }
 
@@ -122,17 +119,16 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
     const match = settings.routes.match(verdict.path);
     if (!match.found) return refuse(context, { code: 'not_found', detail: match.detail });
-    const { allow, maxBodyBytes, methods, purpose, scope, template } = match.route;
-    context.route = template;
-    if (!methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(allow, req.method));
+    const { route } = match;
+    context.matched = route;
+    if (!route.methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(route.allow, req.method));
+    const maxBodyBytes = route.purpose === 'forward' ? route.maxBodyBytes : 0;
     const { isChunked, length = 0 } = verdict.body;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
     if (isChunked || length > 0) {
       const options = { maxBytes: maxBodyBytes, stallTimeoutMs: settings.bodyStallTimeoutMs, deadlines, clock };
       context.body = new RequestBody(req, isChunked ? undefined : length, options);
     }
-    context.purpose = purpose;
-    context.scope = scope;
     context.path = match.path + verdict.query;
     context.passed = verdict;
 
@@ -146,7 +142,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   /** Decides by the records of now, so it is called again after each wait: for a body, a signature, or the store. */
   function authenticated(context: RequestContext, authentication: Authentication): Ending {
-    const { req, settings } = context;
+    const { matched: route, req, settings } = context;
     const isFirst = context.known === undefined;
     if (isFirst) recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
     if (authentication.outcome === 'invalid') return refuseKey(context, authentication);
@@ -156,16 +152,17 @@ export function createPublicApp(parts: PublicAppParts): Express {
     context.customer = key.customer;
     if (customer !== undefined) context.plan = quota.planNameOf(customer) ?? 'unknown';
     if (addresses?.has(context.client.address) === false) return refuse(context, refusals.ADDRESS_NOT_ALLOWED);
-    const hasScope = allowsScope(key, context.scope);
+    const scope = route?.purpose === 'forward' ? route.scope : undefined;
+    const hasScope = allowsScope(key, scope);
     if (hasScope) parts.keyUses.note(authentication);
     if (isFirst && settings.browserKeys !== 'allow' && isSentByBrowser(req.headers)) {
       recorder.sentByBrowser(context, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
       if (settings.browserKeys === 'reject') return refuse(context, refusals.browserUse(settings));
     }
     if (customer !== undefined && quota.isSuspended(customer)) return refuse(context, refusals.CUSTOMER_SUSPENDED);
-    if (!hasScope) return refuse(context, refusals.insufficientScope(context.scope));
+    if (!hasScope) return refuse(context, refusals.insufficientScope(scope));
     if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
-    if (context.purpose === 'forward') return admit(context, customer);
+    if (route?.purpose === 'forward') return admit(context, customer);
     return context.usage === undefined ? readUsage(context, customer) : sendUsage(context);
   }
 
@@ -286,12 +283,12 @@ export function createPublicApp(parts: PublicAppParts): Express {
   async function readUsage(context: RequestContext, customer: CustomerRecord): Promise<void> {
     const limit = quota.limitOf(customer);
     if (!limit.found) return refuseWithoutQuota(context, limit.reason);
-    if (context.purpose === 'usage') {
-      const usage = await quota.recentUsage(customer, limit.requestsPerHour);
-      context.usage = { customer: customer.id, plan: context.plan, ...usageDocument(usage) };
+    const { matched: route, plan } = context;
+    if (route?.purpose === 'usage_history') {
+      context.usage = await route.history.of(customer);
     } else {
-      if (parts.history === undefined) throw new Error('there is no usage history, but a route to it');
-      context.usage = await parts.history.of(customer);
+      const usage = await quota.recentUsage(customer, limit.requestsPerHour);
+      context.usage = { customer: customer.id, plan, ...usageDocument(usage) };
     }
     return recheck(context);
   }

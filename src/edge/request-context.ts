@@ -12,7 +12,7 @@ import type { RequestBody } from '../upstream/request-body.ts';
 import { type Client, identifyClient } from './client-address.ts';
 import type { PassedRequest } from './guard.ts';
 import { chooseRequestId } from './request-ids.ts';
-import type { RoutePurpose } from './routes.ts';
+import type { Route } from './routes.ts';
 import type { PublicSettings } from './settings.ts';
 
 export type AdmittedDecision = Extract<QuotaDecision, { outcome: 'admitted' }>;
@@ -27,8 +27,6 @@ export class RequestContext implements ForwardRequest {
   /** Monotonic ms. */
   readonly startedAtMs: number;
   readonly client: Client;
-  /** The matched route's template, or `none`. */
-  route = 'none';
   /** A configured name. `none` before the customer is known, `unknown` if the config lacks the customer's plan. */
   plan = 'none';
   customer: string | undefined;
@@ -55,9 +53,7 @@ export class RequestContext implements ForwardRequest {
   assertedPlan: string | undefined;
   /** What the guard has read from the request; undefined until then. */
   passed: PassedRequest | undefined;
-  purpose: RoutePurpose = 'forward';
-  /** The scope that the route needs; undefined: none. */
-  scope: string | undefined;
+  matched: Route | undefined;
   body: RequestBody | undefined;
   /** The beginning of the body is buffered. */
   hasBodyStart = false;
@@ -74,6 +70,11 @@ export class RequestContext implements ForwardRequest {
     this.startedAtMs = startedAtMs;
     this.client = identifyClient(req, settings);
     this.trace = settings.tracing?.sample(this, settings.trustedProxies);
+  }
+
+  /** The matched route's template, or `none`. */
+  get route(): string {
+    return this.matched?.template ?? 'none';
   }
 
   /** The trace that the request belongs to, whether it is sampled or not. */

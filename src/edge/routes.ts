@@ -7,23 +7,29 @@
  * specific route without these leads nowhere: what that route restricts must not be reached through another one.
  */
 
-/** `forward`: the backend responds. The gateway itself responds with the customer's quota usage, or its usage history. */
-export type RoutePurpose = 'forward' | 'usage' | 'usage_history';
+import type { RecentHistory } from '../customers/usage/recent-history.ts';
 
-export interface RouteDefinition {
+/** Who responds: the backend, or the gateway itself with the customer's quota usage or its usage history. */
+type RoutePurpose =
+  | {
+      readonly purpose: 'forward';
+      readonly maxBodyBytes: number;
+      /** The scope that a key with scopes needs; undefined: none. */
+      readonly scope?: string | undefined;
+    }
+  | { readonly purpose: 'usage' }
+  | { readonly purpose: 'usage_history'; readonly history: Pick<RecentHistory, 'of'> };
+
+export type RouteDefinition = RoutePurpose & {
   /**
    * Such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. The last one may
    * be `{name...}`: one or more segments, with an optional slash at the end.
    */
   readonly path: string;
   readonly methods: readonly string[];
-  readonly maxBodyBytes: number;
-  /** The scope that a key with scopes needs; undefined: none. */
-  readonly scope?: string | undefined;
-  readonly purpose: RoutePurpose;
-}
+};
 
-interface Route extends Pick<RouteDefinition, 'maxBodyBytes' | 'scope' | 'purpose'> {
+export type Route = RoutePurpose & {
   /** The canonical path template: the `route` label of metrics and logs. */
   readonly template: string;
   /** What paths the route matches where case is ignored: equal for routes that match the same ones. */
@@ -31,7 +37,7 @@ interface Route extends Pick<RouteDefinition, 'maxBodyBytes' | 'scope' | 'purpos
   readonly methods: ReadonlySet<string>;
   /** Value of the Allow header. */
   readonly allow: string;
-}
+};
 
 /** Routes that have the same segments so far, as a tree of their further segments. */
 interface Branch {

@@ -159,7 +159,8 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   let identity = await openIdentity(config, clock);
 
   const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute, keyFailed);
-  const settings = { current: publicSettings(config, { failedKeys, assertions: identity.assertions, tracing }) };
+  const shared = { tracing, history: usageHistory && new RecentHistory(usageHistory, clock) };
+  const settings = { current: publicSettings(config, { ...shared, failedKeys, assertions: identity.assertions }) };
   const connections = createConnections({ limits: config.limits, clock, observer: metrics });
   opened.defer(() => connections.close());
   const publicApp = createPublicApp({
@@ -170,7 +171,6 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     forwarder,
     connections,
     recorder,
-    history: usageHistory && new RecentHistory(usageHistory, clock),
     clock,
   });
   const certificate =
@@ -225,7 +225,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
           ? settings.current.failedKeys
           : new FailedAttempts(clock, next.auth.failuresPerMinute, keyFailed);
       await tracing.apply(next.tracing);
-      const nextSettings = publicSettings(next, { failedKeys, assertions: nextIdentity.assertions, tracing });
+      const nextSettings = publicSettings(next, { ...shared, failedKeys, assertions: nextIdentity.assertions });
 
       current = next;
       identity = nextIdentity;
@@ -330,16 +330,17 @@ function cacheTimes({ auth }: Config) {
   return { cacheMs: 1000 * auth.cacheSeconds, staleIfErrorMs: 1000 * auth.staleIfErrorSeconds };
 }
 
-function publicSettings(
-  config: Config,
-  { tracing, ...parts }: Pick<PublicSettings, 'failedKeys' | 'assertions' | 'tracing'>,
-): PublicSettings {
+type SettingsParts = Pick<PublicSettings, 'failedKeys' | 'assertions' | 'tracing'> & {
+  readonly history: RecentHistory | undefined;
+};
+
+function publicSettings(config: Config, { tracing, history, ...parts }: SettingsParts): PublicSettings {
   const { auth, documentationUrl, identity, limits, listen, upstream } = config;
   const { credentials, authorization, preserveHost } = upstream;
   return Object.freeze({
     ...parts,
     tracing: config.tracing && tracing,
-    routes: createRouteTable(servedRoutes(config), config.aliases),
+    routes: createRouteTable(servedRoutes(config, history), config.aliases),
     guardLimits: limits,
     requestTimeoutMs: limits.requestTimeoutMs,
     bodyStallTimeoutMs: limits.bodyStallTimeoutMs,
@@ -354,13 +355,12 @@ function publicSettings(
   });
 }
 
-function servedRoutes({ routes, usagePath, usage }: Config): RouteDefinition[] {
+function servedRoutes({ routes, usagePath }: Config, history: RecentHistory | undefined): RouteDefinition[] {
   const served: RouteDefinition[] = routes.map((route) => ({ ...route, purpose: 'forward' }));
-  const read = { methods: ['GET', 'HEAD'], maxBodyBytes: 0 };
-  if (usagePath !== undefined) served.push({ ...read, path: usagePath, purpose: 'usage' });
-  if (usagePath !== undefined && usage !== undefined) {
-    served.push({ ...read, path: `${usagePath}/history`, purpose: 'usage_history' });
-  }
+  const methods = ['GET', 'HEAD'];
+  if (usagePath === undefined) return served;
+  served.push({ path: usagePath, methods, purpose: 'usage' });
+  if (history) served.push({ path: `${usagePath}/history`, methods, purpose: 'usage_history', history });
   return served;
 }
 
