@@ -345,9 +345,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   /** `mustBeNew`: see {@link ConnectionPool.take}. */
   #requestConnection(upstream: Upstream, mustBeNew: boolean): void {
     const { clock, responseTimeoutMs } = this.#parts;
+    const { beginDeadlineMs } = this.#request;
     // A request that no quota limits (`store.on_error: allow`) has no deadline of its own.
-    const waitsUntilMs = clock.monotonicMs() + responseTimeoutMs;
-    this.deadlineMs = Math.min(this.#request.beginDeadlineMs, this.#totalDeadlineMs, waitsUntilMs);
+    const waitsUntilMs = beginDeadlineMs === Infinity ? clock.monotonicMs() + responseTimeoutMs : beginDeadlineMs;
+    this.deadlineMs = Math.min(waitsUntilMs, this.#totalDeadlineMs);
     this.#upstream = upstream;
     this.#request.trace?.attemptStarted(upstream);
     upstream.pool.take(this, mustBeNew);

@@ -38,6 +38,7 @@ type ExportQuery = RequestOf<'GET /admin/v1/usage/export'>['query'];
 const CLOSED_HOUR = z.object({ customer: CUSTOMER_ID, start: TIME, requests: z.int().min(0) });
 
 const DEFAULT_TIMEOUT_MS = 30_000;
+const CUSTOMER_PATH = /^\/admin\/v1\/customers\/([^/?]+)/;
 /** The largest page size that the admin API allows. */
 const MAX_PAGE_ITEMS = 1000;
 
@@ -150,14 +151,20 @@ export class AdminClient {
     } catch (error) {
       throw unreachable(url, error, timeoutMs);
     }
-    if (!response.ok) throw this.#refusal(response.status, text);
+    if (!response.ok) throw this.#refusal(path, response.status, text);
     return { status: response.status, text, link: response.headers.get('link') };
   }
 
-  #refusal(status: number, text: string): Error {
+  #refusal(path: string, status: number, text: string): Error {
     const { url, tokenSource } = this.#settings;
     const problem = PROBLEM.safeParse(parseJson(text));
     if (!problem.success) return notTheAdminApi(url, `status ${status} without a problem document`);
+    // The admin API does not repeat ids, which may be keys by mistake. The user of a command typed this one.
+    const customer = decodeURIComponent(CUSTOMER_PATH.exec(path)?.[1] ?? 'with this id');
+    problem.data.detail = problem.data.detail.replace(
+      'There is no customer with this id',
+      `There is no customer ${customer}`,
+    );
     if (problem.data.code !== 'unauthorized') return new AdminRefusal(problem.data);
     return new AdminRefusal(
       problem.data,

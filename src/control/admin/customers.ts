@@ -49,7 +49,7 @@ export function customerHandlers(context: AdminContext) {
       };
       if (changesNothing(customer, change) && !check(customer)) return describe(customer);
 
-      const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer(customer.id);
+      const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer();
       const { suspendedUntilMs: untilMs, ...others } = change;
       const details = untilMs === null && former.suspendedUntilMs === undefined ? others : change;
       const before = { ...former, ...(former.requestsPerHour === 'invalid' && { requestsPerHour: null }) };
@@ -57,13 +57,13 @@ export function customerHandlers(context: AdminContext) {
       return describe(result);
     },
     async 'DELETE /admin/v1/customers/:id'({ id }, res) {
-      const keys = (await records.deleteCustomer(possibleCustomerId(id))) ?? noSuchCustomer(id);
+      const keys = (await records.deleteCustomer(possibleCustomerId(id))) ?? noSuchCustomer();
       await recordChange(res, { action: 'customer.delete', customer: id, details: { keys } });
     },
     async 'POST /admin/v1/customers/:id/notify-secret'(request, res) {
       const { id } = await requireCustomer(records, request.id);
       const secret = newWebhookSecret(randomBytes);
-      const hadOne = (await notifySecrets.rotate(id, secret, FORMER_SECRET_MS)) ?? noSuchCustomer(id);
+      const hadOne = (await notifySecrets.rotate(id, secret, FORMER_SECRET_MS)) ?? noSuchCustomer();
       const formerValidUntil = hadOne ? isoTime(clock.nowMs() + FORMER_SECRET_MS) : null;
       await recordChange(res, { action: 'customer.notify_secret', customer: id, details: { formerValidUntil } });
       return { secret, formerValidUntil };

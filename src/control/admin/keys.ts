@@ -46,7 +46,7 @@ export function keyHandlers(
       const isImport = value !== undefined || sha256 !== undefined;
       const { record, ...generated } =
         (isImport ? await importKey(context, { value, sha256 }, facts) : await issueKey(context, facts)) ??
-        noSuchCustomer(customer);
+        noSuchCustomer();
       const action = isImport ? 'key.import' : 'key.create';
       await recordChange(res, { action, customer, keyId: record.id, details });
       res.location(`/admin/v1/keys/${record.id}`);

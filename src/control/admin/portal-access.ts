@@ -38,7 +38,7 @@ export function portalAccessHandlers({
       returnUrl,
       expiresAtMs: clock.nowMs() + ttlMs,
     };
-    if (!(await portalSessions.add(kind, portalSecretHash(secret), session, ttlMs))) noSuchCustomer(session.customer);
+    if (!(await portalSessions.add(kind, portalSecretHash(secret), session, ttlMs))) noSuchCustomer();
     const expiresAt = isoTime(session.expiresAtMs);
     const details = { id: session.id, scopes: session.scopes.join(' '), user, expiresAt };
     return { secret, customer, details, reply: { id: session.id, expiresAt } };

@@ -30,7 +30,7 @@ export function usageHandlers(context: AdminContext) {
     async 'DELETE /admin/v1/customers/:id/usage'({ id }, res) {
       const customer = possibleCustomerId(id);
       const resetAt = isoTime(clock.nowMs());
-      if ((await records.resetUsage(customer, resetAt)) === undefined) noSuchCustomer(customer);
+      if ((await records.resetUsage(customer, resetAt)) === undefined) noSuchCustomer();
       await context.recordChange(res, { action: 'usage.reset', customer });
     },
     async 'GET /admin/v1/customers/:id/explain'({ id }) {

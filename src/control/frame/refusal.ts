@@ -25,7 +25,7 @@ export async function requireCustomer(
   records: Pick<RecordStore, 'findCustomerRecord'>,
   id: string,
 ): Promise<CustomerRecord> {
-  return (await records.findCustomerRecord(possibleCustomerId(id))) ?? noSuchCustomer(id);
+  return (await records.findCustomerRecord(possibleCustomerId(id))) ?? noSuchCustomer();
 }
 
 /** Returns the key. @throws Refusal `not_found`, also for an invalid key id. */
@@ -41,12 +41,11 @@ export function possibleKeyId(id: string): string {
   return id.length <= MAX_KEY_ID_LENGTH ? id : noSuchKey();
 }
 
-/** `id`: valid; undefined for text that cannot be a customer's id. */
-export function noSuchCustomer(id?: string): never {
-  throw new Refusal('not_found', `There is no customer ${id ?? 'with this id'}.`);
+/** Does not repeat the id, as {@link noSuchKey}: clients send whole keys by mistake. */
+export function noSuchCustomer(): never {
+  throw new Refusal('not_found', 'There is no customer with this id.');
 }
 
-/** Does not repeat the id: clients send whole keys by mistake. */
 export function noSuchKey(): never {
   throw new Refusal('not_found', 'There is no key with this id.');
 }

@@ -76,8 +76,7 @@ export function portalHandlers(
       const stored = await requireRoom(customer.id, portal.maxKeys - 1, ['live']);
       const nowMs = clock.nowMs();
       const details = { ...body, expiresAt: endOfNewKey(boundsOfNewKey(stored, nowMs), body, nowMs) };
-      const { key, record } =
-        (await issueKey(context, { ...details, customer: customer.id })) ?? noSuchCustomer(customer.id);
+      const { key, record } = (await issueKey(context, { ...details, customer: customer.id })) ?? noSuchCustomer();
       // Another one may have been created at the same time.
       await requireRoom(customer.id, portal.maxKeys, ['live']).catch(async (error: unknown) => {
         await records.discardKey(record.id);
