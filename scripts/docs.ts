@@ -102,7 +102,7 @@ const GENERATED: readonly Section[] = [
   { name: 'check-config', file: 'README.md', make: checkConfigSample },
   ...openApi('docs/openapi/admin.yaml', adminSections()),
   ...openApi('docs/openapi/portal.yaml', portalSections()),
-  { name: 'imports', file: 'docs/architecture.md', make: importsTable },
+  { name: 'imports', file: 'docs/dev/architecture.md', make: importsTable },
   {
     name: 'guarantees',
     file: 'docs/guarantees.md',
