@@ -38,7 +38,7 @@ interface DerivedValues {
   /** Absent: no portal. */
   readonly portal?: PortalConfig | undefined;
   readonly store: StoreConfig;
-  readonly upstream: UpstreamConfig;
+  readonly upstream: BackendConfig;
   /** GET includes HEAD. */
   readonly routes: readonly (Section<'routes'>[number] & { readonly maxBodyBytes: number })[];
   /** Canonical path where a client reads its own quota; absent: not offered. */
@@ -107,7 +107,7 @@ interface StoreConfig extends Omit<Section<'store'>, 'url' | 'urlFile' | 'tls' |
   readonly sentinel?: { readonly username?: string; readonly password?: string };
 }
 
-interface UpstreamConfig extends Omit<Section<'upstream'>, 'urls' | 'authorizationFile' | 'tls'> {
+interface BackendConfig extends Omit<Section<'upstream'>, 'urls' | 'authorizationFile' | 'tls'> {
   /** Distinct. Each is an origin (default port omitted) and a base path, without "/" at the end. */
   readonly urls: readonly [string, ...string[]];
   /** At most `maxConnections`. */

@@ -42,7 +42,7 @@ export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isVal
   };
   checkListeners(context);
   checkTimeouts(context);
-  checkUpstreams(context);
+  checkBackend(context);
   checkRoutes(context);
   checkAliases(context);
   checkUsagePath(context);
@@ -110,7 +110,7 @@ function checkTimeouts({ given, valid, report }: CheckContext): void {
   inOrder('limits', 'headers_timeout_ms', 'request_timeout_ms');
 }
 
-function checkUpstreams(context: CheckContext): void {
+function checkBackend(context: CheckContext): void {
   const { given, valid, report, secrets } = context;
   const path = ['upstream', 'urls'];
   const urls = validItems(context, path);

@@ -110,7 +110,7 @@ function effectiveValues(values: FileValues, secrets: Secrets, folder: string) {
     admin: admin && adminConfig(admin, secrets),
     portal: portal && { ...portal, publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl },
     store: storeConfig(store, secrets, folder),
-    upstream: upstreamConfig(upstream, secrets),
+    upstream: backendConfig(upstream, secrets),
     routes: values.routes.map(({ methods, maxBodyBytes = values.limits.bodyBytes, ...route }) => ({
       ...route,
       methods: [...new Set(methods.includes('GET') ? ['GET', 'HEAD', ...methods] : methods)],
@@ -132,7 +132,7 @@ function adminConfig({ tokenFile: _, token: __, ...admin }: Section<'admin'>, se
   return { ...admin, allowedHosts, ...(token !== undefined && { token }) };
 }
 
-function upstreamConfig(section: Section<'upstream'>, secrets: Secrets): Config['upstream'] {
+function backendConfig(section: Section<'upstream'>, secrets: Secrets): Config['upstream'] {
   const { authorization: _, authorizationFile: __, tls, ...upstream } = section;
   const [first, ...others] = upstream.urls.flatMap((text) => parseUpstreamUrl(text) ?? []);
   if (first === undefined) throw new Error('the upstream URLs were not checked');

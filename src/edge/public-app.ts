@@ -1,6 +1,6 @@
 /**
  * Serves the public API. Checks each request in this order: overload, syntax, path, method, body size, key, allowed
- * address, browser use, suspension, scope, quota. Then forwards it to the upstream. After each wait, the checks from the
+ * address, browser use, suspension, scope, quota. Then forwards it to the backend. After each wait, the checks from the
  * key on are repeated by the records of then. Only the quota check uses up quota,
  * and a request that fails a check never reaches the backend.
  */
@@ -222,11 +222,10 @@ export function createPublicApp(parts: PublicAppParts): Express {
   function forward(context: RequestContext): undefined {
     const { req, settings, passed, trace } = context;
     if (context.admitted !== undefined) recorder.decided(context, context.admitted);
-    const { preserveHost } = settings.upstreamHeaders;
+    const { preserveHost } = settings.backendHeaders;
     if (preserveHost && passed?.host !== '') context.host = passed?.host;
     const rawHeaders = trace === undefined ? req.rawHeaders : trace.passedHeaders();
-    context.headers =
-      passedHeaders(rawHeaders, settings.upstreamHeaders, recorder.spoofed) + ownRequestHeaders(context);
+    context.headers = passedHeaders(rawHeaders, settings.backendHeaders, recorder.spoofed) + ownRequestHeaders(context);
     forwarder.forward(context, handlers);
   }
 

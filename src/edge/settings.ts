@@ -23,7 +23,7 @@ export interface PublicSettings extends ProxyTrust {
   readonly challenges: Challenges;
   readonly failedKeys: FailedAttempts;
   readonly browserKeys: BrowserKeys;
-  readonly upstreamHeaders: CredentialsPolicy;
+  readonly backendHeaders: CredentialsPolicy;
   /** Whether the backend gets the X-Tollgate-* headers with customer, plan and key id. */
   readonly identityHeaders: boolean;
   /** For problem documents; `{code}` is replaced by the problem's code. */

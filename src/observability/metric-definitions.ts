@@ -5,7 +5,7 @@
  */
 import type { NoticeType } from '../customers/notices/notice.ts';
 import type { CloseReason } from '../http/listener/connections.ts';
-import type { RetryResult } from '../upstream/upstreams.ts';
+import type { RetryResult } from '../upstream/backend.ts';
 
 /** `primary`: the primary process reports the metric, the workers do not. */
 type AcrossWorkers = 'sum' | 'min' | 'max' | 'primary';

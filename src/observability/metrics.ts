@@ -5,7 +5,7 @@ import type { QuotaMode } from '../customers/quota/hourly-quota.ts';
 import type { CloseReason } from '../http/listener/connections.ts';
 import type { NoticeState } from '../store/notices.ts';
 import type { StoreStatus } from '../store/store.ts';
-import type { RetryResult } from '../upstream/upstreams.ts';
+import type { RetryResult } from '../upstream/backend.ts';
 import { DAMAGES, type METRICS } from './metric-definitions.ts';
 import { addProcessMetrics } from './process-metrics.ts';
 import { createSeries } from './series.ts';

@@ -349,7 +349,7 @@ function publicSettings(config: Config, { tracing, history, ...parts }: Settings
     trustedProxies: new AddressBlocks(listen.trustedProxies),
     trustForwardedHost: listen.trustForwardedHost,
     browserKeys: auth.browserKeys,
-    upstreamHeaders: { credentials, preserveHost, ...(authorization !== undefined && { authorization }) },
+    backendHeaders: { credentials, preserveHost, ...(authorization !== undefined && { authorization }) },
     identityHeaders: identity.headers,
     documentationUrl,
   });

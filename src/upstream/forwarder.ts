@@ -1,16 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import { createProxyMiddleware } from 'http-proxy-middleware';
 import { systemScheduler } from '../base/clock.ts';
+import { Backend, type BackendOptions } from './backend.ts';
 import { Deadlines } from './deadlines.ts';
 import type { ForwardHandlers, ForwardRequest } from './forward-request.ts';
 import { lookupAddresses } from './http1/addresses.ts';
 import { type ConnectOptions, createConnect } from './http1/connect.ts';
 import { Relay, type RelayParts } from './relay.ts';
 import { createResponseFilter } from './response-headers.ts';
-import { Upstreams, type UpstreamsOptions } from './upstreams.ts';
 
 export interface ForwarderOptions
-  extends Omit<UpstreamsOptions, 'connectTo' | 'lookup' | 'scheduler'>,
+  extends Omit<BackendOptions, 'connectTo' | 'lookup' | 'scheduler'>,
     Pick<RelayParts, 'responseTimeoutMs' | 'idleTimeoutMs' | 'totalTimeoutMs'> {
   readonly connectTimeoutMs: number;
   /** Response header names, in lower case, that only the gateway sets; the upstream's are dropped. */
@@ -18,9 +18,9 @@ export interface ForwarderOptions
   /** See {@link createConnect}. */
   readonly tls?: ConnectOptions['tls'];
   /** Default: the system's resolver. */
-  readonly lookup?: UpstreamsOptions['lookup'];
+  readonly lookup?: BackendOptions['lookup'];
   /** For health checks, probes and lookups. Default: Node.js's timers. */
-  readonly scheduler?: UpstreamsOptions['scheduler'];
+  readonly scheduler?: BackendOptions['scheduler'];
 }
 
 export type Forwarder = ReturnType<typeof createForwarder>;
@@ -32,14 +32,14 @@ const STARTED = Promise.resolve();
 
 export function createForwarder(options: ForwarderOptions) {
   const { responseTimeoutMs, idleTimeoutMs, totalTimeoutMs, ownHeaderNames, clock } = options;
-  const upstreams = new Upstreams({
+  const backend = new Backend({
     ...options,
     connectTo: (url, lookup) => createConnect(url, options.connectTimeoutMs, { lookup, tls: options.tls }),
     lookup: options.lookup ?? lookupAddresses,
     scheduler: options.scheduler ?? systemScheduler,
   });
   const parts: RelayParts = {
-    upstreams,
+    backend,
     deadlines: new Deadlines(clock),
     passedLines: createResponseFilter(ownHeaderNames),
     responseTimeoutMs,
@@ -82,8 +82,8 @@ export function createForwarder(options: ForwarderOptions) {
       middleware(req, res, abort).catch(abort);
     },
     /** Resolves when all requests have ended and the connections are closed. Later requests fail. */
-    close: () => upstreams.close(),
+    close: () => backend.close(),
     /** Returns the status of each upstream, in the order of the URLs. */
-    status: () => upstreams.status(),
+    status: () => backend.status(),
   };
 }

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import { atEndOfTurn, type TurnEndListener } from '../base/end-of-turn.ts';
+import type { Backend } from './backend.ts';
 import { unwatchDisconnect, watchDisconnect } from './client-disconnect.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
 import { classifyError, type UpstreamFailure } from './failures.ts';
@@ -16,11 +17,10 @@ import {
 import type { BodyConsumer, BodyFault } from './request-body.ts';
 import { type createResponseFilter, writeResponseHead } from './response-headers.ts';
 import type { Upstream } from './upstream.ts';
-import type { Upstreams } from './upstreams.ts';
 
 /** What all requests of one forwarder share. */
 export interface RelayParts {
-  readonly upstreams: Pick<Upstreams, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
+  readonly backend: Pick<Backend, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
   /** See {@link createResponseFilter}. */
   readonly passedLines: ReturnType<typeof createResponseFilter>;
@@ -126,8 +126,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
       this.onBodyFault(body.fault);
       return;
     }
-    this.#parts.upstreams.countRequest();
-    const upstream = this.#parts.upstreams.choose();
+    this.#parts.backend.countRequest();
+    const upstream = this.#parts.backend.choose();
     if (upstream === undefined) this.#fail('none_available', NONE_AVAILABLE);
     else this.#requestConnection(upstream, false);
   }
@@ -372,15 +372,15 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     connection: UpstreamConnection | undefined,
     wasStale: boolean,
   ): boolean {
-    const { clock, upstreams } = this.#parts;
+    const { backend, clock } = this.#parts;
     if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'dispatched')) return false;
     if (this.#wasWritten && !this.isRepeatable) return false;
     if (connection?.hasResponded === true || failure === 'share_exceeded') return false;
     const wasClosed = connection !== undefined || ('code' in cause && cause.code === 'ECONNRESET');
-    const next = upstreams.chooseOther(this.#upstream) ?? (wasClosed ? upstreams.choose() : undefined);
+    const next = backend.chooseOther(this.#upstream) ?? (wasClosed ? backend.choose() : undefined);
     if (next === undefined || !this.#mayBegin(clock.monotonicMs())) return false;
     if (this.#wasWritten || !wasStale) {
-      if (!upstreams.mayRetry(wasStale)) return false;
+      if (!backend.mayRetry(wasStale)) return false;
       this.#request.trace?.attemptEnded(undefined, failure);
       this.#isRetry = true;
       if (connection !== undefined) this.#firstFailure = { failure, cause };

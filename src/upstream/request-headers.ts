@@ -3,7 +3,7 @@ import { headerLine, headerLineOf } from './http1/upstream-connection.ts';
 
 export { headerLineOf };
 
-/** Which credentials and which Host the upstream gets. */
+/** Which credentials and which Host the backend gets. */
 export interface CredentialsPolicy {
   /** `strip`: no Authorization header; `forward`: the client's; `replace`: `authorization` below. */
   readonly credentials: 'strip' | 'forward' | 'replace';

@@ -12,7 +12,7 @@ const CREDIT_PER_MS = (RETRIES_PER_SECOND * REQUESTS_PER_RETRY) / 1000;
 /**
  * Limits retries, so that an upstream in trouble gets a fifth more requests, not twice as many. While R requests arrive
  * within T seconds, at most R/5 + 10 T + 100 are retried. Retries after the upstream closed a kept connection are not
- * limited (see `Upstreams.mayRetry`).
+ * limited (see `Backend.mayRetry`).
  */
 export class RetryBudget {
   readonly #clock: Clock;

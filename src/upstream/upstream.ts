@@ -22,7 +22,7 @@ export interface UpstreamStatus {
   readonly fault: string | undefined;
 }
 
-/** What all upstreams have in common. The limits apply to each of them. */
+/** What the upstreams of a backend have in common. The limits apply to each of them. */
 export interface CommonUpstreamOptions extends Omit<ConnectionPoolOptions, 'connect' | 'onConnect'> {
   /** Returns a function that opens connections to `url`. `lookup`: omitted if the host is an IP address. */
   connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
@@ -41,7 +41,7 @@ interface UpstreamOptions extends CommonUpstreamOptions {
   changed(upstream: Upstream): void;
 }
 
-/** One server of the backend: its connections and its health. */
+/** One server of a backend: its connections and its health. */
 export class Upstream implements Balanced {
   readonly url: string;
   /** For the log: without a scheme, but for a unix socket. */

@@ -132,7 +132,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {}, storeRe
         trustForwardedHost: false,
         failedKeys: new FailedAttempts(clock, 300),
         browserKeys: 'warn',
-        upstreamHeaders: { credentials: 'strip', preserveHost: false },
+        backendHeaders: { credentials: 'strip', preserveHost: false },
         identityHeaders: true,
         ...settings,
       },

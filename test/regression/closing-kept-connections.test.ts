@@ -7,7 +7,7 @@
 import { Agent, get } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RetryResult } from '../../src/upstream/upstreams.ts';
+import type { RetryResult } from '../../src/upstream/backend.ts';
 import { call } from '../upstream/support/caller.ts';
 import { startGateway } from '../upstream/support/gateway.ts';
 import { startRawUpstream } from '../upstream/support/upstreams.ts';

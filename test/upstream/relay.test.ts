@@ -3,10 +3,10 @@ import { Socket } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemScheduler } from '../../src/base/clock.ts';
+import { Backend, type RetryResult } from '../../src/upstream/backend.ts';
 import type { Timed } from '../../src/upstream/deadlines.ts';
 import type { ForwardOutcome } from '../../src/upstream/forward-request.ts';
 import { Relay } from '../../src/upstream/relay.ts';
-import { type RetryResult, Upstreams } from '../../src/upstream/upstreams.ts';
 import { holdConnections } from './support/held-connections.ts';
 
 /** The requests that a socket notifies when it closes: a private property. */
@@ -23,7 +23,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
   req.method = 'GET';
   const { connect, started } = holdConnections();
   const retries: RetryResult[] = [];
-  const upstreams = new Upstreams({
+  const backend = new Backend({
     urls,
     balance: 'least_loaded',
     connectTo: () => connect,
@@ -57,7 +57,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
       onBug: (_request, error) => onBug(error),
     },
     {
-      upstreams,
+      backend,
       deadlines: { watch: (timed) => void deadlines.add(timed), unwatch: (timed) => void deadlines.delete(timed) },
       passedLines: (lines) => lines,
       responseTimeoutMs: 1_000_000,
@@ -71,7 +71,7 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
   return {
     relay,
     outcome,
-    upstreams,
+    backend,
     retries,
     started,
     connection,
@@ -84,11 +84,11 @@ function connecting(urls: readonly URL[] = [new URL('http://192.0.2.1')]) {
 }
 
 test('a connection that opens after the client has disconnected is not used, and the upstreams do not close before', async () => {
-  const { outcome, upstreams, connection, leave } = connecting();
+  const { outcome, backend, connection, leave } = connecting();
   leave();
   expect(await outcome).toMatchObject({ kind: 'client_gone', wasSent: false });
   let closed = false;
-  const closing = upstreams.close().then(() => {
+  const closing = backend.close().then(() => {
     closed = true;
   });
   await setImmediate();
@@ -134,11 +134,11 @@ test('a bug before the request was sent rejects and leaves the connection unused
 });
 
 test('a connection that fails after its client disconnected is not reported as a failure', async () => {
-  const { outcome, upstreams, connection, leave } = connecting();
+  const { outcome, backend, connection, leave } = connecting();
   leave();
   connection.destroy(Object.assign(new Error('refused'), { code: 'ECONNREFUSED' }));
   expect(await outcome).toMatchObject({ kind: 'client_gone', wasSent: false });
-  await upstreams.close();
+  await backend.close();
 });
 
 test.each<[string, (connected: ReturnType<typeof connecting>) => unknown]>([

@@ -2,7 +2,7 @@ import { createServer as createTlsServer } from 'node:https';
 import { createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
-import type { RetryResult } from '../../src/upstream/upstreams.ts';
+import type { RetryResult } from '../../src/upstream/backend.ts';
 import { createCertificate } from '../support/certificates.ts';
 import { call } from './support/caller.ts';
 import { fillBacklog } from './support/full-backlog.ts';

@@ -2,32 +2,31 @@ import { type Balance, createBalancer } from './balancer.ts';
 import { RetryBudget } from './retry-budget.ts';
 import { type CommonUpstreamOptions, Upstream, type UpstreamStatus } from './upstream.ts';
 
-export interface UpstreamsOptions extends CommonUpstreamOptions {
+export interface BackendOptions extends CommonUpstreamOptions {
   /** Origins with an optional base path: at least one, no duplicates. */
   readonly urls: readonly URL[];
   readonly balance: Balance;
-  readonly observer: UpstreamObserver;
+  readonly observer: BackendObserver;
 }
 
 /** Whether a request that could be retried was retried. */
 export type RetryResult = 'sent' | 'over_budget';
 
-export interface UpstreamObserver {
+export interface BackendObserver {
   /** An upstream was taken out of service or put back. */
   changed(status: UpstreamStatus): void;
   retry(result: RetryResult): void;
 }
 
 /**
- * All servers of the backend. An upstream that is only `failing` is ejected if at most half of the upstreams are then
- * out of service: a misjudgement must not overload the others. An upstream that is unreachable, or fails its health
- * checks, goes out of service regardless. When none is in service, requests fail at once: {@link choose} returns
- * undefined.
+ * A group of servers, its upstreams, any of which can serve a request. An upstream that is only `failing` is ejected if at
+ * most half of them are then out of service: a misjudgement must not overload the others. One that is unreachable, or
+ * fails its health checks, goes out of service regardless. When none is in service, {@link choose} returns undefined.
  */
-export class Upstreams {
-  readonly #members: readonly Upstream[];
+export class Backend {
+  readonly #upstreams: readonly Upstream[];
   readonly #budget: RetryBudget;
-  readonly #observer: UpstreamObserver;
+  readonly #observer: BackendObserver;
   /** Returns the upstream for a request; undefined if none is in service. */
   readonly choose: () => Upstream | undefined;
   /**
@@ -36,11 +35,11 @@ export class Upstreams {
    */
   readonly chooseOther: (first: Upstream | undefined) => Upstream | undefined;
 
-  constructor(options: UpstreamsOptions) {
+  constructor(options: BackendOptions) {
     const { urls, balance, observer, clock } = options;
     this.#observer = observer;
     this.#budget = new RetryBudget(clock);
-    this.#members = urls.map(
+    this.#upstreams = urls.map(
       (url) =>
         new Upstream({
           ...options,
@@ -49,13 +48,13 @@ export class Upstreams {
           changed: (upstream) => this.#changed(upstream),
         }),
     );
-    this.choose = createBalancer(balance, this.#members);
-    this.chooseOther = createBalancer(balance, this.#members);
+    this.choose = createBalancer(balance, this.#upstreams);
+    this.chooseOther = createBalancer(balance, this.#upstreams);
   }
 
   /** Returns the state of each upstream, in the order of the configuration. */
   status(): UpstreamStatus[] {
-    return this.#members.map((member) => member.status());
+    return this.#upstreams.map((upstream) => upstream.status());
   }
 
   /** Counts a request that is sent for the first time. */
@@ -76,17 +75,17 @@ export class Upstreams {
 
   /** Closes all upstreams. Resolves when the requests in progress have ended. */
   async close(): Promise<void> {
-    await Promise.all(this.#members.map((member) => member.close()));
+    await Promise.all(this.#upstreams.map((upstream) => upstream.close()));
   }
 
   #canSpareOne(): boolean {
-    const out = this.#members.filter((member) => !member.isUp).length;
-    return out + 1 <= this.#members.length / 2;
+    const out = this.#upstreams.filter((upstream) => !upstream.isUp).length;
+    return out + 1 <= this.#upstreams.length / 2;
   }
 
-  #changed(upstream: Upstream): void {
-    this.#observer.changed(upstream.status());
-    if (this.#members.some((member) => member.isUp)) return;
-    for (const member of this.#members) member.readmitFailing();
+  #changed(changed: Upstream): void {
+    this.#observer.changed(changed.status());
+    if (this.#upstreams.some((upstream) => upstream.isUp)) return;
+    for (const upstream of this.#upstreams) upstream.readmitFailing();
   }
 }
