@@ -12,7 +12,7 @@ const NOT_IN_REPOSITORY = ['deploy/.env'];
 /** Its links are checked. The file names are those of past releases. */
 const HISTORY = 'CHANGELOG.md';
 const SOURCES = ['{src,scripts,test,tools,bench,demo,config,deploy,.ci}/**/*', 'Dockerfile', 'package.json'];
-const PAGE_NAME = /\bdocs\/[\w./-]+\.(?:md|yaml|json)\b/g;
+const PAGE_NAME = /\bdocs\/[\w./-]+\.(?:md|yaml|json)\b(?:#[\w-]+\b(?!:))?/g;
 const FILE_NAME = /`((?:src|test|docs|config|deploy|scripts|bin|tools|bench)\/[\w./-]+)`/g;
 
 const exists = (path: string) => existsSync(join(ROOT, path));
@@ -36,13 +36,16 @@ export function linkFaults(): string[] {
   return [...faults, ...unknownPages(), ...lost.map((page) => `${page} cannot be reached by links from README.md`)];
 }
 
-/** Returns a sentence for each page that a source names and that does not exist. */
+/** Returns a sentence for each page, or place in a page, that a source names and that does not exist. */
 function unknownPages(): string[] {
   const sources = globSync(SOURCES, { cwd: ROOT }).filter((path) => statSync(join(ROOT, path)).isFile());
   return sources.flatMap((source) =>
     [...new Set(read(source).match(PAGE_NAME))]
-      .filter((path) => !exists(path))
-      .map((path) => `${source} names ${path}, which does not exist`),
+      .filter((name) => {
+        const [path = '', anchor] = name.split('#');
+        return !exists(path) || !hasAnchor(path, anchor);
+      })
+      .map((name) => `${source} names ${name}, which does not exist`),
   );
 }
 
