@@ -3,11 +3,11 @@
  * the body were bounded, so the gateway parsed the stream for all the 15 seconds of a delivery: a few such receivers, and
  * the requests of all customers took seconds.
  */
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import type { Socket } from 'node:net';
+import { expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { createDeliver } from '../../src/customers/notices/delivery.ts';
+import { drip, flood, startFloodingServer } from '../support/flooding-server.ts';
 
 /** Longer than a test may take: a delivery that ends only then fails the test. */
 const NEVER_MS = 600_000;
@@ -15,34 +15,11 @@ const NEVER_MS = 600_000;
 const MAX_SENT_BYTES = 32 * 1024 * 1024;
 
 async function deliverTo(respond: (socket: Socket) => void, timeoutMs = NEVER_MS) {
-  const server = createServer((socket) => {
-    socket.on('error', () => {});
-    socket.resume();
-    respond(socket);
-  }).listen(0, '127.0.0.1');
-  onTestFinished(() => void server.close());
-  await once(server, 'listening');
-  const connected = once(server, 'connection');
+  const server = await startFloodingServer(respond);
   const deliver = createDeliver({ clock: systemClock, closing: new AbortController().signal, timeoutMs });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-  const endpoint = { url, secrets: [new Uint8Array(32)], allowPrivate: true };
+  const endpoint = { url: `${server.origin}/`, secrets: [new Uint8Array(32)], allowPrivate: true };
   const outcome = await deliver(endpoint, { id: 'msg_1', body: '{}' });
-  const [socket] = (await connected) as [Socket];
-  await expect.poll(() => socket.closed).toBe(true);
-  return { outcome, sentBytes: socket.bytesWritten };
-}
-
-/** Sends `head`, then `text` without end, as fast as the gateway reads. */
-function flood(head: string, text: string) {
-  const piece = Buffer.from(text.repeat(Math.ceil(65_536 / text.length)));
-  return (socket: Socket) => {
-    const more = () => {
-      while (!socket.destroyed && socket.write(piece));
-    };
-    socket.write(head);
-    socket.on('drain', more);
-    more();
-  };
+  return { outcome, sentBytes: await server.sentBytes() };
 }
 
 test.each([
@@ -75,10 +52,7 @@ test.each([
   ['an empty line', '\r\n'],
   ['a byte', 'H'],
 ])('a receiver that sends %s now and then is left at the deadline', async (_, text) => {
-  const { outcome } = await deliverTo((socket) => {
-    const timer = setInterval(() => socket.write(text), 100).unref();
-    socket.on('close', () => clearInterval(timer));
-  }, 450);
+  const { outcome } = await deliverTo(drip(text), 450);
   expect(outcome).toMatchObject({ kind: 'failed' });
 });
 

@@ -15,10 +15,11 @@
  */
 import type { LookupAddress } from 'node:dns';
 import dns from 'node:dns/promises';
-import http, { type ClientRequest, type IncomingMessage } from 'node:http';
+import http, { type IncomingMessage } from 'node:http';
 import https from 'node:https';
 import type { LookupFunction } from 'node:net';
 import { finished } from 'node:stream/promises';
+import { boundResponse, responseTo } from '../../base/bounded-response.ts';
 import type { Clock } from '../../base/clock.ts';
 import { isPublicAddress } from '../../formats/public-address.ts';
 import { signatureHeaders } from '../../formats/webhook-signature.ts';
@@ -65,7 +66,6 @@ const TIMEOUT_MS = 15_000;
 const MAX_HEADER_BYTES = 16_384;
 /** Of all that a receiver sends, interim responses and empty lines included. */
 const MAX_RECEIVED_BYTES = 65_536;
-const MAX_INTERIM_RESPONSES = 10;
 
 export function createDeliver(options: DeliverOptions): Deliver {
   const { clock, closing, resolve, timeoutMs = TIMEOUT_MS } = options;
@@ -92,7 +92,7 @@ export function createDeliver(options: DeliverOptions): Deliver {
       maxHeaderSize: MAX_HEADER_BYTES,
       signal,
     });
-    boundReceived(request);
+    boundResponse(request, MAX_RECEIVED_BYTES);
     request.end(body);
     try {
       const response = await responseTo(request);
@@ -140,33 +140,6 @@ function lookupBy(resolve: Resolve, isAllowed: (address: string) => boolean): Lo
       (error) => callback(error, []),
     );
   };
-}
-
-/** Resolves to the response. Later failures of the request change nothing. */
-function responseTo(request: ClientRequest): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
-    request.once('response', resolve);
-    request.on('error', reject);
-    // A response with status 101 is no `response` event and, without a listener for `upgrade`, no error either.
-    request.once('close', () => reject(new Error('the connection was closed without a response')));
-  });
-}
-
-/** Closes the connection of a receiver that sends more than is allowed. */
-function boundReceived(request: ClientRequest): void {
-  let bytes = 0;
-  let interimResponses = 0;
-  const tooMuch = (what: string) => request.destroy(new Error(`the receiver sent ${what}`));
-  request.on('information', () => {
-    interimResponses += 1;
-    if (interimResponses > MAX_INTERIM_RESPONSES) tooMuch(`more than ${MAX_INTERIM_RESPONSES} interim responses`);
-  });
-  request.on('socket', (socket) => {
-    socket.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > MAX_RECEIVED_BYTES) tooMuch(`more than ${MAX_RECEIVED_BYTES} bytes`);
-    });
-  });
 }
 
 function outcomeOf({ statusCode = 0, headers }: IncomingMessage, nowMs: number): DeliveryOutcome {

@@ -1,11 +1,14 @@
 /** Exports spans by OTLP over HTTP. Loads OpenTelemetry's packages: import it only where traces are configured. */
 import { randomBytes } from 'node:crypto';
-import { setTimeout } from 'node:timers/promises';
+import http, { type ClientRequest } from 'node:http';
+import https from 'node:https';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ROOT_CONTEXT, TraceFlags, trace } from '@opentelemetry/api';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
 import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources';
 import { AlwaysOnSampler, BatchSpanProcessor, type ReadableSpan, TracerProvider } from '@opentelemetry/sdk-trace';
 import * as names from '@opentelemetry/semantic-conventions';
+import { boundResponse } from '../../base/bounded-response.ts';
 import type { Clock } from '../../base/clock.ts';
 import { RequestTrace, type TracedRequest } from './request-trace.ts';
 import type { TraceContext } from './trace-context.ts';
@@ -27,6 +30,10 @@ const MAX_PENDING_SPANS = 4096;
 const BATCH_DELAY_MS = 1000;
 /** For one batch, with all retries. */
 const EXPORT_TIMEOUT_MS = 10_000;
+const MAX_RESPONSE_BYTES = 65_536;
+
+/** Node.js calls it for each request, but its types lack it. */
+type HttpAgent = http.Agent & { addRequest(request: ClientRequest, options: unknown): void };
 
 export class Tracer {
   readonly #options: TracerOptions;
@@ -44,7 +51,7 @@ export class Tracer {
       url: endpoint,
       headers: { ...exportHeaders },
       timeoutMillis: EXPORT_TIMEOUT_MS,
-      httpAgentOptions: { keepAlive: true },
+      httpAgentOptions: createAgent,
       userAgent: `tollgate/${version}`,
     });
     this.#batches = new BatchSpanProcessor({
@@ -101,7 +108,7 @@ export class Tracer {
   /** Exports what is pending, for at most `flushMs`. */
   async close(flushMs: number): Promise<void> {
     const flushed = new AbortController();
-    const timeout = setTimeout(flushMs, undefined, { signal: flushed.signal }).catch(() => {});
+    const timeout = sleep(flushMs, undefined, { signal: flushed.signal }).catch(() => {});
     await Promise.race([this.#batches.shutdown().catch(() => {}), timeout]);
     flushed.abort();
     this.#isClosed = true;
@@ -122,4 +129,25 @@ export class Tracer {
     this.#pendingSpans -= spans;
     if (error) this.#options.dropped(spans, `the export failed: ${error.message}`);
   }
+}
+
+/**
+ * Creates an agent that bounds each response. The exporter itself allows 4 MiB of content in pieces of any size, any number
+ * of interim responses, and {@link EXPORT_TIMEOUT_MS} between any two bytes.
+ */
+function createAgent(protocol: string): http.Agent {
+  const agent = new (protocol === 'https:' ? https : http).Agent({ keepAlive: true }) as HttpAgent;
+  const { addRequest } = agent;
+  agent.addRequest = (request, options) => {
+    boundResponse(request, MAX_RESPONSE_BYTES);
+    const timeout = setTimeout(() => request.destroy(new Error('no response in time')), EXPORT_TIMEOUT_MS);
+    request.once('close', () => clearTimeout(timeout));
+    // Without this listener, Node.js closes the connection without an error, and the export would never end.
+    request.once('upgrade', (_response, socket) => {
+      socket.destroy();
+      request.emit('error', new Error('the collector switched protocols'));
+    });
+    addRequest.call(agent, request, options);
+  };
+  return agent;
 }
