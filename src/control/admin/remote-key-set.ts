@@ -9,8 +9,12 @@
  *
  * docs/dev/decisions/0009-what-the-chosen-libraries-do.md says why jose does not load the keys.
  */
+import http from 'node:http';
+import https from 'node:https';
 import { type CryptoKey, createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose';
+import { boundResponse, responseTo } from '../../base/bounded-response.ts';
 import type { Clock, Scheduler } from '../../base/clock.ts';
+import { JoinedBytes } from '../../base/joined-bytes.ts';
 import { Periodic } from '../../base/periodic.ts';
 import type { Logger } from '../../observability/logger.ts';
 
@@ -19,7 +23,7 @@ const RETRY_MS = 10_000;
 const STALE_MS = 3_600_000;
 const COOLDOWN_MS = 5000;
 const TIMEOUT_MS = 5000;
-/** Key sets with certificate chains take some tens of kilobytes. */
+/** Of the whole response. Key sets with certificate chains take some tens of kilobytes. */
 const MAX_BYTES = 262_144;
 
 /** A token cannot be verified: there are no keys, they are stale, or a new key may be missing. */
@@ -119,22 +123,22 @@ export class RemoteKeySet {
 }
 
 async function fetchKeySet(url: string, closing: AbortSignal): Promise<JSONWebKeySet> {
-  const response = await fetch(url, {
-    headers: { Accept: 'application/jwk-set+json, application/json' },
-    // Only the configured URL is trusted to publish keys.
-    redirect: 'error',
-    signal: AbortSignal.any([closing, AbortSignal.timeout(TIMEOUT_MS)]),
+  const signal = AbortSignal.any([closing, AbortSignal.timeout(TIMEOUT_MS)]);
+  // No redirect is followed: only the configured URL is trusted to publish keys.
+  const request = (url.startsWith('https:') ? https : http).get(url, {
+    headers: { Accept: 'application/jwk-set+json, application/json', 'User-Agent': 'tollgate' },
+    signal,
   });
-  if (response.status !== 200) {
-    await response.body?.cancel();
-    throw new Error(`the response has status ${response.status}`);
+  boundResponse(request, MAX_BYTES);
+  try {
+    const response = await responseTo(request);
+    if (response.statusCode !== 200) throw new Error(`the response has status ${response.statusCode}`);
+    const content = new JoinedBytes();
+    for await (const piece of response) content.add(piece);
+    return JSON.parse(Buffer.concat(content.take()).toString('utf8'));
+  } catch (error) {
+    throw signal.aborted ? signal.reason : error;
+  } finally {
+    request.destroy();
   }
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    if (bytes > MAX_BYTES) throw new Error(`the response has more than ${MAX_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return JSON.parse(Buffer.concat(chunks).toString('utf8'));
 }
