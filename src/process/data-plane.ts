@@ -389,6 +389,8 @@ export function openQuota(
     customers: config.auth.cacheEntries,
     withoutStore: createQuotaWithoutStore({
       ...common,
+      // A charge to a store that is silent is lost with the connection, and not repeated.
+      storeIsUp: (customer) => hourly.storeResponds(customer),
       onError: config.store.onError,
       instances: () => instances.countForShare(),
     }),

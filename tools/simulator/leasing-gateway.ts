@@ -33,7 +33,12 @@ export class LeasingGateway {
     this.machine = machine;
     this.link = link;
     const shared = { windows, storeIsUp: () => link.isUp(), clock: machine, scheduler: machine };
-    const withoutStore = createQuotaWithoutStore({ ...shared, onError, instances: () => instances });
+    const withoutStore = createQuotaWithoutStore({
+      ...shared,
+      storeIsUp: (customer) => this.quota.storeResponds(customer),
+      onError,
+      instances: () => instances,
+    });
     this.quota = new LeasedQuota({ ...shared, withoutStore, ...(levels && { levels }), timeoutMs, customers });
   }
 

@@ -189,6 +189,6 @@ function decisionOf(
   return { outcome: 'admitted', limits, burst, admission, shadow, shadowLimit, release };
 }
 
-function settingsOf({ createdAt = '', usageResetAt = createdAt }: CustomerRecord, hourly: number): QuotaSettings {
-  return { limits: [{ policy: 'hourly', amount: hourly }], usageResetAt };
+function settingsOf({ createdAt, usageResetAt = createdAt ?? '' }: CustomerRecord, hourly: number): QuotaSettings {
+  return { limits: [{ policy: 'hourly', amount: hourly }], usageResetAt, createdAt };
 }

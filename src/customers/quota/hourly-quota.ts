@@ -26,6 +26,8 @@ export interface QuotaSettings {
   readonly limits: NonEmpty<Limit>;
   /** Changes with each reset of the customer's usage, and when the customer is deleted and created again. */
   readonly usageResetAt: string;
+  /** Tells a customer from a deleted one with the same id. */
+  readonly createdAt?: string | undefined;
 }
 
 /** How a request was decided: by a lease or remembered refusal in memory, by a store call, or without the store. */

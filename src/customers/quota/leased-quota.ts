@@ -89,7 +89,7 @@ export class LeasedQuota {
     const fromLease = this.#admitFromLease(state, units, now, 'lease');
     if (fromLease) return fromLease;
     if (state.refusal && now.monotonicMs < state.refusal.until) return this.#refused(state.refusal, 'lease');
-    if (!this.#storeResponds(customer)) return this.#options.withoutStore.admit(state, units);
+    if (!this.storeResponds(customer)) return this.#options.withoutStore.admit(state, units);
     return new Promise((resolve, reject) => {
       const since = now.monotonicMs;
       state.waiters.push({ units, since, until: since + this.#options.timeoutMs, resolve, reject });
@@ -99,7 +99,7 @@ export class LeasedQuota {
 
   /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
   async usage(customer: string, limit: number): Promise<Usage> {
-    if (this.#overdueReads.has(customer) || !this.#storeResponds(customer))
+    if (this.#overdueReads.has(customer) || !this.storeResponds(customer))
       throw new StoreUnavailableError('the store is away');
     const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
     const limits: NonEmpty<Limit> = [{ policy: 'hourly', amount: limit }];
@@ -134,7 +134,7 @@ export class LeasedQuota {
   /** Returns the seconds until units are available again, if the store's last reply left none; else 0. */
   secondsWithoutUnits(customer: string, settings: QuotaSettings): number {
     const state = this.#customers.get(customer);
-    if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.#storeResponds(customer)) return 0;
+    if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.storeResponds(customer)) return 0;
     if (state.freeAtLastReply + state.leases.unitsLeft > 0) return 0;
     const { counts, receivedAt } = state.lastReply;
     const nowMs = this.#options.clock.monotonicMs();
@@ -187,9 +187,8 @@ export class LeasedQuota {
     // After a reset the new window does not count the units of open leases; their refunds name the old epoch and change
     // nothing. After a lower limit all unused units are refunded, and the store decides the next request.
     if (endsLeases(before, settings)) state.leases.end(now);
-    if (before.usageResetAt === settings.usageResetAt && state.lastReply) {
-      state.lastReply = recounted(state.lastReply, before, settings);
-    }
+    const isReset = before.usageResetAt !== settings.usageResetAt;
+    if (state.lastReply) state.lastReply = isReset ? undefined : recounted(state.lastReply, before, settings);
     return state;
   }
 
@@ -197,7 +196,8 @@ export class LeasedQuota {
     return readInstant(this.#options.clock);
   }
 
-  #storeResponds(customer: string): boolean {
+  /** Returns whether a call about this customer's window would be worth waiting for. */
+  storeResponds(customer: string): boolean {
     return this.#overdueCalls === 0 && this.#options.storeIsUp(customer);
   }
 
@@ -239,7 +239,7 @@ export class LeasedQuota {
 
   #refill(state: CustomerState): void {
     state.cancelRefill();
-    if (this.#storeResponds(state.customer)) this.#reserve(state);
+    if (this.storeResponds(state.customer)) this.#reserve(state);
   }
 
   #received(state: CustomerState, call: Call, grant: Grant): void {

@@ -26,7 +26,7 @@ import {
 } from '../../store/window-arithmetic.ts';
 import type { WindowStore } from '../../store/windows.ts';
 import type { CustomerState } from './customer-state.ts';
-import type { Admission } from './hourly-quota.ts';
+import type { Admission, QuotaSettings } from './hourly-quota.ts';
 import { LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
 
 /** Delay before each attempt to charge units to the store, so charges begin about this soon after the store is available again. */
@@ -43,6 +43,8 @@ type LimitedCustomer = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'
 
 interface LocalWindow {
   state: LimitedCustomer;
+  /** With which the window began. */
+  readonly settings: QuotaSettings;
   readonly hash: MemoryHash;
   /** Units admitted and not yet charged to the store, by bucket; those of all expired buckets may be in bucket 0. */
   uncharged: Map<number, number>;
@@ -128,13 +130,17 @@ export class LocalWindows {
   }
 
   #windowOf(state: LimitedCustomer): LocalWindow {
-    const known = this.#windows.get(state.customer);
-    if (known) {
+    const { customer, settings } = state;
+    const known = this.#windows.get(customer);
+    if (known?.settings.usageResetAt === settings.usageResetAt) {
       known.state = state;
       return known;
     }
-    const window: LocalWindow = { state, hash: new MemoryHash(), uncharged: new Map(), advance: undefined };
-    this.#windows.set(state.customer, window);
+    // Units from before a usage reset count in the history alone, and those of a deleted customer nowhere.
+    const uncharged = new Map(known?.settings.createdAt === settings.createdAt ? known?.uncharged : []);
+    mergeExpired(uncharged, Number.POSITIVE_INFINITY);
+    const window: LocalWindow = { state, settings, hash: new MemoryHash(), uncharged, advance: undefined };
+    this.#windows.set(customer, window);
     this.#forgetting.start(FORGET_INTERVAL_MS);
     return window;
   }

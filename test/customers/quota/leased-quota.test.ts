@@ -280,6 +280,30 @@ test('a grant of before a usage reset is not used after it', async () => {
   expect(world.store.used(CUSTOMER)).toBe(2);
 });
 
+test('units that were admitted while the store was silent are charged when it replies again', async () => {
+  let isSilent = false;
+  const silence = { outMs: 0, backMs: 0, lost: 'request', noticedAfterMs: 1000, reconnectMs: 100 } as const;
+  const world = worldWith({ limit: 100, onError: 'local', fate: () => (isSilent ? silence : unharmed(1, 1)) });
+  isSilent = true;
+  ask(world, 5);
+  // A charge would be sent now, and lost with the connection.
+  await world.time.run(900);
+  isSilent = false;
+  await world.time.run(2000);
+  expect(world.begins).toHaveLength(5);
+  expect(world.store.used(CUSTOMER)).toBe(5);
+});
+
+test('what the store counted before a usage reset takes nothing from a local share after it', async () => {
+  const world = worldWith({ limit: 10, onError: 'local' });
+  ask(world, 10);
+  await world.time.run(3000);
+  const gateway = world.gateway(0);
+  gateway.link.cut(60_000);
+  gateway.settings = { limits: hourly(10), usageResetAt: 'now' };
+  expect(outcomes(ask(world, 11))).toEqual({ admitted: 10, refused: 1 });
+});
+
 describe('a refusal', () => {
   async function usedUp(options: Partial<WorldOptions> = {}): Promise<VirtualWorld> {
     const world = worldWith({ limit: 10, ...options });

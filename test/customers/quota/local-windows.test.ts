@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Admission } from '../../../src/customers/quota/hourly-quota.ts';
+import type { Admission, QuotaSettings } from '../../../src/customers/quota/hourly-quota.ts';
 import type { LastReply } from '../../../src/customers/quota/leases.ts';
 import { LocalWindows } from '../../../src/customers/quota/local-windows.ts';
 import { NotChargedError, StoreUnavailableError } from '../../../src/store/errors.ts';
@@ -28,7 +28,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
     time,
     state: {
       customer: 'acme',
-      settings: { limits: hourly(limit), usageResetAt: '' },
+      settings: { limits: hourly(limit), usageResetAt: '' } as QuotaSettings,
       lastReply: undefined as LastReply | undefined,
     },
     storeIsUp: false,
@@ -307,5 +307,36 @@ describe('an outage', () => {
     world.storeIsUp = false;
     if (admission.outcome === 'admitted') admission.refund();
     expect(useUp()).toBe(0);
+  });
+});
+
+/** Units from before a reset were charged to the window after it, and those of a deleted customer to its successor. */
+describe('units that were admitted before', () => {
+  test('a reset count in the history alone', async () => {
+    const { admit, useUp, storeIsBack, world, time } = setUp();
+    const before = admit();
+    expect(useUp()).toBe(3);
+    world.state.settings = { ...world.state.settings, usageResetAt: 'later' };
+    expect(useUp()).toBe(4);
+    if (before.outcome === 'admitted') before.refund();
+    expect(useUp()).toBe(0);
+    const hourAgoMs = WINDOW_MS + 20_000;
+    await storeIsBack();
+    const [report] = world.reports;
+    const unitsOf = (isCounted: boolean) =>
+      report?.admitted.filter(({ ageMs }) => ageMs < hourAgoMs === isCounted).map(({ units }) => units);
+    expect(unitsOf(true)).toEqual([4]);
+    expect(unitsOf(false)).toEqual([4]);
+    await time.run(REPORTED_MS);
+    expect(world.reports).toHaveLength(1);
+  });
+
+  test('a deletion are not those of the customer that is created again', async () => {
+    const { useUp, admit, storeIsBack, world, reportedUnits } = setUp();
+    expect(useUp()).toBe(4);
+    world.state.settings = { ...world.state.settings, usageResetAt: 'later', createdAt: 'later' };
+    expect(admit().outcome).toBe('admitted');
+    await storeIsBack();
+    expect(reportedUnits()).toBe(1);
   });
 });
