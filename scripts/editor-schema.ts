@@ -9,7 +9,7 @@ export function editorSchema(): SettingSchema & { readonly title: string } {
 }
 
 /** Keywords that are not part of JSON Schema. No setting may have such a name. */
-const OWN_KEYWORDS: readonly string[] = ['typeInWords', 'isSecret'] satisfies (keyof SettingSchema)[];
+const OWN_KEYWORDS: readonly string[] = ['typeInWords', 'isSecret', 'secretMember'] satisfies (keyof SettingSchema)[];
 const SUBSTITUTION = { type: 'string', pattern: '\\$\\{[A-Za-z_]' };
 
 /** Relaxes a schema to what the file may contain: `${NAME}` for any scalar, and a number where text is expected. */

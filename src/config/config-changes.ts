@@ -1,12 +1,14 @@
 /** Lists the changes between two configurations, and whether a reload can apply each. */
 import { isDeepStrictEqual } from 'node:util';
+import { camelCase } from '../base/camel-case.ts';
 import { type Difference, differences, memberOf } from './compare-values.ts';
 import type { Config, Disclosed } from './config.ts';
 import { HIDDEN, withoutUserInfo } from './disclose.ts';
 import { isMapping } from './document.ts';
+import { settingAt } from './json-schema.ts';
 import { formatPath, type Path, pathKey } from './problems.ts';
-import { isKeyWithin, type TakesEffect, takesEffect } from './reloadable-settings.ts';
-import { SECRET_SETTINGS } from './secrets.ts';
+import { isKeyWithin, needsRestart, type TakesEffect, takesEffect } from './reloadable-settings.ts';
+import { filedPaths } from './secrets.ts';
 
 export interface ConfigChange {
   /** As named in the file: `plans.starter.requests_per_hour`. */
@@ -24,19 +26,32 @@ export interface ConfigChange {
 export const MAX_LISTED_CHANGES = 100;
 
 /**
- * Values that may differ although the disclosed ones are equal, by the key under which a change is reported. Includes
- * whole sections whose secrets only a restart can change.
+ * Values that may differ although the disclosed ones are equal, by the key under which a change is reported: that of the
+ * setting, of the list that contains it, or of a whole section that only a restart can change.
  */
-function hiddenValues(config: Config): Readonly<Record<string, unknown>> {
-  return {
-    'admin.token': config.admin?.token,
-    'upstream.tls': config.upstream.tls,
-    'upstream.authorization': config.upstream.authorization,
-    'identity.assertion.signing_key_file': config.identity.assertion?.signingKeys,
-    'notices.endpoints': config.notices?.endpoints,
-    'tracing.headers_file': config.tracing?.exportHeaders,
-    store: config.store,
-  };
+function hiddenValues(config: Config): ReadonlyMap<string, unknown> {
+  const values = comparedPaths(config.disclosed).map((path): [string, unknown] => {
+    const [section, name = ''] = [path.slice(0, -1), path.at(-1)];
+    const file = [...section, `${name}_file`];
+    const whole = path.map((_, index) => path.slice(0, index + 1)).find((each) => needsRestart(formatPath(each)));
+    const key = whole ?? (settingAt(path) ? path : file);
+    const member = whole ?? [...section, settingAt(file)?.secretMember ?? name];
+    return [formatPath(key), member.reduce<unknown>(configMember, config)];
+  });
+  return new Map(values);
+}
+
+/** Returns the paths of all secrets. A list that contains secrets is compared as a whole. */
+function comparedPaths(disclosed: Disclosed): Path[] {
+  return filedPaths(disclosed).map((path) => {
+    const list = path.findIndex((step) => typeof step === 'number');
+    return list < 0 ? path : path.slice(0, list);
+  });
+}
+
+function configMember(value: unknown, step: string | number): unknown {
+  if (value instanceof Map) return value.get(step);
+  return isMapping(value) ? value[camelCase(String(step))] : undefined;
 }
 
 /** The parts of a configuration that can be compared without reading a secret. Plain data. */
@@ -46,9 +61,9 @@ export type DisclosedConfig = Pick<Config, 'disclosed' | 'expressions'>;
 export function configChanges(before: Config, after: Config): ConfigChange[] {
   const changes = [...differences(before.disclosed, after.disclosed)].map(changeOf);
   const hiddenBefore = hiddenValues(before);
-  for (const [key, value] of Object.entries(hiddenValues(after))) {
+  for (const [key, value] of hiddenValues(after)) {
     const isListed = changes.some((change) => isKeyWithin(change.key, key) || isKeyWithin(key, change.key));
-    if (isListed || isDeepStrictEqual(hiddenBefore[key], value)) continue;
+    if (isListed || isDeepStrictEqual(hiddenBefore.get(key), value)) continue;
     changes.push({ key, before: HIDDEN, after: HIDDEN, text: `${key}: another value`, takesEffect: takesEffect(key) });
   }
   return changes;
@@ -86,15 +101,14 @@ function withoutUnset(value: Disclosed | undefined): Disclosed | undefined {
  * substitution. The result does not depend on whether the secrets are equal.
  */
 export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfig): string[] {
-  const paths = [...SECRET_SETTINGS, 'notices.endpoints'].map((setting) => setting.split('.'));
-  const uncompared = paths.filter((path) => {
+  const uncompared = comparedPaths(after.disclosed).filter((path) => {
     const [old, next] = [before, after].map(({ disclosed }) => path.reduce(memberOf, disclosed));
     const isEmpty = old === undefined || old === null || (Array.isArray(old) && old.length === 0);
     if (isEmpty || !isDeepStrictEqual(old, next)) return false;
     const expression = before.expressions.get(pathKey(path));
     return expression === undefined || expression !== after.expressions.get(pathKey(path));
   });
-  return uncompared.map(formatPath);
+  return [...new Set(uncompared.map(formatPath))];
 }
 
 /** Returns what the file sets, as written there: a preview accepts it. `given`: the values of the file. */

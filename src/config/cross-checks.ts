@@ -11,7 +11,7 @@ import { isWebhookUrl } from '../formats/webhook-url.ts';
 import { checkCertificate, readCertificates } from '../http/tls/certificate.ts';
 import { type ConfigDocument, isMapping } from './document.ts';
 import { settingAt } from './json-schema.ts';
-import type { ConfigFault, Path } from './problems.ts';
+import { type ConfigFault, formatPath, type Path } from './problems.ts';
 import type { SchemaCheck } from './schema-check.ts';
 import { type Secrets, secretText, webhookSecretsOf } from './secrets.ts';
 
@@ -193,7 +193,8 @@ function checkFormerPlans(context: CheckContext): void {
   }
 }
 
-function checkAdminToken({ valid, report, secrets: { 'admin.token': token } }: CheckContext): void {
+function checkAdminToken({ valid, report, secrets }: CheckContext): void {
+  const token = secrets('admin.token');
   if (token.kind !== 'value') return;
   if (!/^[\x21-\x7e]+$/.test(token.value)) {
     report(token.path, 'must be printable ASCII without spaces, or no request could carry it');
@@ -212,7 +213,7 @@ function checkPortal({ given, report }: CheckContext): void {
 }
 
 function checkStore({ given, valid, report, secrets }: CheckContext): void {
-  const { 'store.url': url } = secrets;
+  const url = secrets('store.url');
   const store = given(['store']);
   if (url.kind === 'none' && (store === undefined || isMapping(store))) {
     report(
@@ -241,7 +242,7 @@ function checkStore({ given, valid, report, secrets }: CheckContext): void {
 }
 
 function checkAuthorization({ given, valid, report, secrets }: CheckContext): void {
-  const { 'upstream.authorization': authorization } = secrets;
+  const authorization = secrets('upstream.authorization');
   if (authorization.kind === 'value' && !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(authorization.value)) {
     report(authorization.path, 'must be printable ASCII, without leading or trailing spaces');
   }
@@ -263,14 +264,15 @@ function checkAssertion({ given, valid, report, secrets }: CheckContext): void {
     report(audience, 'is required: the first of upstream.urls is a unix socket, which has no origin');
   }
   const path = ['identity', 'assertion', 'signing_key_file'];
-  const { 'identity.assertion.signing_key': keys } = secrets;
+  const keys = secrets('identity.assertion.signing_key');
   // A missing or unreadable file is already reported.
   if (keys.kind === 'unknown' || typeof given(path) !== 'string') return;
   const signing = readSigningKeyFile(secretText(keys) ?? '');
   if (signing.kind === 'invalid') report(path, signing.fault);
 }
 
-function checkTracingHeaders({ report, secrets: { 'tracing.headers': headers } }: CheckContext): void {
+function checkTracingHeaders({ report, secrets }: CheckContext): void {
+  const headers = secrets('tracing.headers');
   if (headers.kind !== 'value' || parseHeaderLines(headers.value) !== undefined) return;
   report(headers.path, 'must name a file with lines such as "Authorization: Bearer …", each name once');
 }
@@ -278,14 +280,14 @@ function checkTracingHeaders({ report, secrets: { 'tracing.headers': headers } }
 function checkListenTls({ given, report, secrets }: CheckContext): void {
   const tls = given(['listen', 'tls']);
   if (!isMapping(tls) || typeof tls.cert_file !== 'string' || typeof tls.key_file !== 'string') return;
-  const { 'listen.tls.cert': cert, 'listen.tls.key': key } = secrets;
+  const [cert, key] = [secrets('listen.tls.cert'), secrets('listen.tls.key')];
   if (cert.kind === 'unknown' || key.kind === 'unknown') return;
   const checked = checkCertificate(secretText(cert) ?? '', secretText(key) ?? '');
   if (checked.kind === 'invalid') report(['listen', 'tls', `${checked.at}_file`], checked.fault);
 }
 
 function checkNotices(context: CheckContext): void {
-  const { valid, report, secrets } = context;
+  const { given, valid, report, secrets } = context;
   const list = ['notices', 'endpoints'];
   const urls = validItems(context, list, 'url');
   for (const [index, url] of urls) {
@@ -294,8 +296,10 @@ function checkNotices(context: CheckContext): void {
     report([...list, index, 'url'], `${rule}, unless allow_private is true`);
   }
   checkRepeats(urls, (index, earlier) => report([...list, index, 'url'], `is that of endpoints[${earlier}] too`));
-  for (const [index, secret] of secrets.noticeEndpoints.entries()) {
+  const endpoints = given(list);
+  for (const index of Array.isArray(endpoints) ? endpoints.keys() : []) {
     const path = [...list, index, 'secret'];
+    const secret = secrets(formatPath(path));
     if (secret.kind === 'none') report(path, 'is required, as secret or secret_file');
     if (secret.kind !== 'value') continue;
     const lines = webhookSecretsOf(secret.value);
@@ -310,9 +314,9 @@ function checkNotices(context: CheckContext): void {
 
 /** Checks the CAs and the client certificate for connections to the store or the upstream. */
 function checkClientTls(section: 'store' | 'upstream', secrets: Secrets, report: CheckContext['report']): void {
-  const ca = secrets[`${section}.tls.ca`];
-  const cert = secrets[`${section}.tls.cert`];
-  const key = secrets[`${section}.tls.key`];
+  const ca = secrets(`${section}.tls.ca`);
+  const cert = secrets(`${section}.tls.cert`);
+  const key = secrets(`${section}.tls.key`);
   if (ca.kind === 'value' && readCertificates(ca.value) === undefined) {
     report(ca.path, 'must name a file with certificates in PEM (BEGIN CERTIFICATE)');
   }

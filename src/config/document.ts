@@ -242,7 +242,7 @@ function isText(path: Path): boolean {
   return setting?.type === 'string' && setting.enum === undefined;
 }
 
-function child(parent: unknown, step: string | number): unknown {
+export function child(parent: unknown, step: string | number): unknown {
   if (parent === undefined) return undefined;
   if (Array.isArray(parent) && typeof step === 'number') return parent[step];
   if (isMapping(parent) && typeof step === 'string') return parent[step];

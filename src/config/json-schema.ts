@@ -10,6 +10,8 @@ import { configSchema } from './schema.ts';
 export interface SettingSchema {
   readonly typeInWords?: string;
   readonly isSecret?: boolean;
+  /** Of a file with a secret: the member of the configuration that holds it. */
+  readonly secretMember?: string;
   readonly description?: string;
   readonly default?: unknown;
   readonly type?: string | readonly string[];
@@ -24,11 +26,15 @@ export interface SettingSchema {
   readonly items?: SettingSchema;
 }
 
+/** The members of the configuration that hold secrets, at any depth. */
+export const SECRET_MEMBERS = new Set<unknown>();
+
 /** In draft 7, which every YAML editor supports. */
 export const SETTINGS = z.toJSONSchema(configSchema, {
   target: 'draft-07',
   io: 'input',
   override({ jsonSchema }) {
+    if (jsonSchema.secretMember !== undefined) SECRET_MEMBERS.add(jsonSchema.secretMember);
     if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
     // A section that null turns off has its keys at once, not in an alternative.
     const { anyOf: [section, off] = [] } = jsonSchema;

@@ -10,6 +10,7 @@ import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
 import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
 import type { Environment } from './environment.ts';
+import { SECRET_MEMBERS } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { ConfigError, type ConfigFault, formatPath, formatProblems, type Path } from './problems.ts';
 import type { FileValues } from './schema.ts';
@@ -127,7 +128,7 @@ function effectiveValues(values: FileValues, secrets: Secrets, folder: string) {
 }
 
 function adminConfig({ tokenFile: _, token: __, ...admin }: Section<'admin'>, secrets: Secrets): AdminConfig {
-  const token = secretText(secrets['admin.token']);
+  const token = secretText(secrets('admin.token'));
   const allowedHosts = admin.allowedHosts.map((name) => name.toLowerCase());
   return { ...admin, allowedHosts, ...(token !== undefined && { token }) };
 }
@@ -136,7 +137,7 @@ function backendConfig(section: Section<'upstream'>, secrets: Secrets): Config['
   const { authorization: _, authorizationFile: __, tls, ...upstream } = section;
   const [first, ...others] = upstream.urls.flatMap((text) => parseUpstreamUrl(text) ?? []);
   if (first === undefined) throw new Error('the upstream URLs were not checked');
-  const authorization = secretText(secrets['upstream.authorization']);
+  const authorization = secretText(secrets('upstream.authorization'));
   return {
     ...upstream,
     urls: [first, ...others],
@@ -148,17 +149,17 @@ function backendConfig(section: Section<'upstream'>, secrets: Secrets): Config['
 
 function identityConfig({ headers, assertion }: Section<'identity'>, secrets: Secrets): Config['identity'] {
   if (!assertion) return { headers };
-  const signing = readSigningKeyFile(secretText(secrets['identity.assertion.signing_key']) ?? '');
+  const signing = readSigningKeyFile(secretText(secrets('identity.assertion.signing_key')) ?? '');
   if (signing.kind === 'invalid') throw new Error('the signing keys were not checked');
   const { signingKeyFile: _, ...settings } = assertion;
   return { headers, assertion: { ...settings, signingKeys: signing.keys } };
 }
 
-function noticesConfig(notices: Section<'notices'>, { noticeEndpoints }: Secrets): NoticesConfig {
+function noticesConfig(notices: Section<'notices'>, secrets: Secrets): NoticesConfig {
   return {
     endpoints: notices.endpoints.map(({ url, allowPrivate }, index) => ({
       url,
-      secrets: webhookSecretsOf(secretText(noticeEndpoints[index] ?? { kind: 'none' }) ?? ''),
+      secrets: webhookSecretsOf(secretText(secrets(`notices.endpoints[${index}].secret`)) ?? ''),
       allowPrivate,
     })),
     levels: notices.levels.toSorted((a, b) => a - b),
@@ -167,18 +168,18 @@ function noticesConfig(notices: Section<'notices'>, { noticeEndpoints }: Secrets
 }
 
 function tracingConfig({ headersFile: _, ...tracing }: Section<'tracing'>, secrets: Secrets): TracingConfig {
-  const lines = parseHeaderLines(secretText(secrets['tracing.headers']) ?? '');
+  const lines = parseHeaderLines(secretText(secrets('tracing.headers')) ?? '');
   if (lines === undefined) throw new Error('the headers for the collector were not checked');
   return { ...tracing, exportHeaders: Object.fromEntries(lines) };
 }
 
 function storeConfig(section: Section<'store'>, secrets: Secrets, folder: string): Config['store'] {
   const { url: _, urlFile: __, tls, sentinel, ...store } = section;
-  const given = secretText(secrets['store.url']) ?? '';
+  const given = secretText(secrets('store.url')) ?? '';
   const address = parseStoreUrl(given);
   if (address.kind === 'invalid') throw new Error('the store URL was not checked');
   const username = sentinel?.username;
-  const password = secretText(secrets['store.sentinel.password']);
+  const password = secretText(secrets('store.sentinel.password'));
   return {
     ...store,
     url: address.kind === 'sqlite' ? `sqlite:${resolve(folder, address.file)}` : given,
@@ -188,9 +189,9 @@ function storeConfig(section: Section<'store'>, secrets: Secrets, folder: string
 }
 
 function clientTls(section: 'store' | 'upstream', secrets: Secrets): NonNullable<Config['upstream']['tls']> {
-  const ca = secretText(secrets[`${section}.tls.ca`]);
-  const cert = secretText(secrets[`${section}.tls.cert`]);
-  const key = secretText(secrets[`${section}.tls.key`]);
+  const ca = secretText(secrets(`${section}.tls.ca`));
+  const cert = secretText(secrets(`${section}.tls.cert`));
+  const key = secretText(secrets(`${section}.tls.key`));
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 
@@ -202,11 +203,8 @@ function aliasesOf({ aliases, routes }: FileValues): Config['aliases'] {
   );
 }
 
-/** Names of members that hold secrets, at any depth. */
-const SECRET_MEMBERS = /^(token|authorization|password|key|signingKeys|secrets|exportHeaders)$/;
-
 function withoutSecrets(key: string, value: unknown): unknown {
-  if (SECRET_MEMBERS.test(key)) return 'set';
+  if (SECRET_MEMBERS.has(key)) return 'set';
   if (key === 'url' && typeof value === 'string') return withoutUserInfo(value);
   return value instanceof Map ? [...value].sort() : value;
 }

@@ -22,7 +22,7 @@ const listen = types.mapping({
   tls: types
     .mapping({
       cert_file: types.fileName.describe('The certificate in PEM, followed by its intermediate certificates.'),
-      key_file: types.fileName.describe('Its private key in PEM, without a passphrase.'),
+      key_file: types.secretFile('key').describe('Its private key in PEM, without a passphrase.'),
     })
     .optional()
     .describe('If omitted, the listener uses HTTP without TLS. Changed files are used without a restart.'),
@@ -47,7 +47,7 @@ const admin = types.mapping({
     .secret('secret')
     .optional()
     .describe('Bearer token of the admin API, such as 32 random bytes; if empty, no token is accepted.'),
-  token_file: types.fileName.optional().describe('File to read the token from instead.'),
+  token_file: types.secretFile('token').optional().describe('File to read the token from instead.'),
   jwt: types
     .mapping({
       jwks_url: types.trustworthyUrl.describe('URL of the key set of the issuer: https, or http on loopback.'),
@@ -77,7 +77,7 @@ const clientTls = types
       .optional()
       .describe("Authorities in PEM that sign the peer's certificate; if omitted, those of Node.js."),
     cert_file: types.fileName.optional().describe('Client certificate of the gateway in PEM.'),
-    key_file: types.fileName.optional().describe('Its private key in PEM, without a passphrase.'),
+    key_file: types.secretFile('key').optional().describe('Its private key in PEM, without a passphrase.'),
   })
   .optional();
 
@@ -94,7 +94,7 @@ const store = types.mapping({
     .mapping({
       username: types.stringOrUri.optional().describe('User for the sentinels; if omitted, the default user.'),
       password: types.secret('secret').optional().describe('Password for the sentinels, if they have one.'),
-      password_file: types.fileName.optional().describe('File to read the password from instead.'),
+      password_file: types.secretFile('password').optional().describe('File to read the password from instead.'),
     })
     .optional()
     .describe('Credentials for the sentinels; those in the URL are for Redis itself.'),
@@ -157,7 +157,7 @@ const upstream = types.mapping({
     .secret('secret')
     .optional()
     .describe('The whole Authorization header for the backend; required with credentials: replace.'),
-  authorization_file: types.fileName.optional().describe('File to read authorization from instead.'),
+  authorization_file: types.secretFile('authorization').optional().describe('File to read authorization from instead.'),
   preserve_host: types.flag
     .default(false)
     .describe("Whether the backend gets the client's Host header instead of its own authority."),
@@ -211,7 +211,7 @@ const noticeEndpoint = types.mapping({
     .describe(
       'Signs the notices: whsec_ and 24 to 64 random bytes in base64. Required, here or by secret_file; two lines while it is rotated.',
     ),
-  secret_file: types.fileName.optional().describe('File to read the secret from instead.'),
+  secret_file: types.secretFile('secrets').optional().describe('File to read the secret from instead.'),
   allow_private: types.flag
     .default(false)
     .describe('Whether the host may be in a private network, or this machine, and the URL may be http.'),
@@ -326,7 +326,8 @@ export const configSchema = types.mapping({
   tracing: types
     .mapping({
       endpoint: types.collectorUrl.describe('Receiver of OTLP over HTTP, such as http://collector:4318/v1/traces.'),
-      headers_file: types.fileName
+      headers_file: types
+        .secretFile('exportHeaders')
         .optional()
         .describe('File with further headers for the collector, such as credentials: `Name: value`, one on each line.'),
       sample_ratio: types.ratio.default(0.01).describe('Share of the requests that are traced, from 0 to 1.'),
@@ -386,9 +387,9 @@ export const configSchema = types.mapping({
               'Claim `aud`; if omitted, the origin of the first of upstream.urls. Required if that is a unix socket.',
             ),
           ttl_seconds: types.assertionSeconds.default(60).describe('Time from `iat` to `exp`.'),
-          signing_key_file: types.fileName.describe(
-            'Ed25519 keys in PEM: the first is private (PKCS#8) and signs; all of them are published.',
-          ),
+          signing_key_file: types
+            .secretFile('signingKeys')
+            .describe('Ed25519 keys in PEM: the first is private (PKCS#8) and signs; all of them are published.'),
         })
         .optional()
         .describe('Sends the customer to the backend as a signed JWT, in X-Tollgate-Assertion.'),

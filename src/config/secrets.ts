@@ -2,7 +2,8 @@ import { resolve } from 'node:path';
 import type { NamedFile } from './config.ts';
 import { readNamedFile } from './config-files.ts';
 import { HIDDEN } from './disclose.ts';
-import type { ConfigDocument } from './document.ts';
+import { type ConfigDocument, child, isMapping } from './document.ts';
+import { SETTINGS } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { type ConfigFault, formatPath, type Path, systemReason } from './problems.ts';
 
@@ -14,30 +15,10 @@ export type Secret =
   | { readonly kind: 'value'; readonly value: string; readonly path: Path };
 
 /**
- * Settings with a secret or with PEM text. Each is read inline or from the file that its `…_file` setting names; the
- * schema allows PEM text in files only.
+ * Returns a secret or PEM text by the name of its setting, such as `notices.endpoints[0].secret`: read inline or from the
+ * file that its `…_file` setting names. The schema allows PEM text in files only.
  */
-export const SECRET_SETTINGS = [
-  'admin.token',
-  'store.url',
-  'store.tls.ca',
-  'store.tls.cert',
-  'store.tls.key',
-  'store.sentinel.password',
-  'listen.tls.cert',
-  'listen.tls.key',
-  'upstream.tls.ca',
-  'upstream.tls.cert',
-  'upstream.tls.key',
-  'upstream.authorization',
-  'identity.assertion.signing_key',
-  'tracing.headers',
-] as const;
-
-export type Secrets = Readonly<Record<(typeof SECRET_SETTINGS)[number], Secret>> & {
-  /** Of each endpoint, in their order. */
-  readonly noticeEndpoints: readonly Secret[];
-};
+export type Secrets = (setting: string) => Secret;
 
 /** In a preview, stands for a secret that the file hides. Breaks no rule of any secret. */
 const ANY_SECRET = `whsec_${'A'.repeat(32)}`;
@@ -86,14 +67,25 @@ export async function readSecrets(
     }
   }
 
-  const secrets: Partial<Record<(typeof SECRET_SETTINGS)[number], Secret>> = {};
-  for (const setting of SECRET_SETTINGS) secrets[setting] = await readSecret(setting.split('.'));
-  const noticeEndpoints: Secret[] = [];
-  const endpoints = document.at(['notices', 'endpoints']);
-  for (const index of Array.isArray(endpoints) ? endpoints.keys() : []) {
-    noticeEndpoints.push(await readSecret(['notices', 'endpoints', index, 'secret']));
-  }
-  return { secrets: { ...(secrets as Secrets), noticeEndpoints }, reads, problems };
+  const secrets = new Map<string, Secret>();
+  for (const path of filedPaths(document.root)) secrets.set(formatPath(path), await readSecret(path));
+  return { secrets: (setting) => secrets.get(setting) ?? { kind: 'unknown' }, reads, problems };
+}
+
+/**
+ * Returns the path of each setting that is given inline or in the file that `<setting>_file` names; some only in a file.
+ * Those within lists and maps are of the entries that `values` has.
+ */
+export function filedPaths(values: unknown, { properties = {}, items, additionalProperties } = SETTINGS): Path[] {
+  const entry = items ?? additionalProperties;
+  const members = entry ? values : properties;
+  const list = items && Array.isArray(values) ? [...values.keys()] : [];
+  const steps = items ? list : Object.keys(isMapping(members) ? members : {});
+  return steps.flatMap((step): Path[] => {
+    const setting = entry || properties[step] || {};
+    if (setting.typeInWords === 'file') return [[String(step).replace(/_file$/, '')]];
+    return filedPaths(child(values, step), setting).map((path) => [step, ...path]);
+  });
 }
 
 /** Returns the value of a secret; undefined if it is not set, or not available. */

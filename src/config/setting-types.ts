@@ -1,6 +1,6 @@
 /**
  * Schemas of the types of settings. Each has one rule in words, with which the problem's text begins however a value breaks it, and
- * metadata for json-schema.ts: `typeInWords`, and `isSecret` if the value is never shown.
+ * metadata for json-schema.ts: `typeInWords`, `isSecret` if the value is never shown, and `secretMember`.
  */
 import { METHODS } from 'node:http';
 import { z } from 'zod';
@@ -88,6 +88,9 @@ export const fileName = text(
   'must be the name of a file',
   (value) => value === '' || (value.trim() !== '' && !value.includes('\0')),
 );
+
+/** A file with a secret. `secretMember`: the member of the configuration that holds what was read. */
+export const secretFile = (secretMember: string) => fileName.meta({ typeInWords: 'file', secretMember });
 
 export const keyPrefix = text('text', 'must be 1 to 128 characters of A-Z a-z 0-9 . _ : -', /^[A-Za-z0-9._:-]{1,128}$/);
 

@@ -29,7 +29,7 @@ export function findWarnings(document: ConfigDocument, values: FileValues, secre
   warnOfPortal(values, warn);
   warnOfUpstreams(values, warn);
   warnOfNumbers(values, warn);
-  if (secrets['tracing.headers'].kind === 'value' && !isTrustworthyUrl(values.tracing?.endpoint ?? '')) {
+  if (secrets('tracing.headers').kind === 'value' && !isTrustworthyUrl(values.tracing?.endpoint ?? '')) {
     warn(['tracing', 'endpoint'], 'is not https: the credentials in headers_file can be read on the network');
   }
   if (values.plans.size === 0) {
@@ -38,7 +38,8 @@ export function findWarnings(document: ConfigDocument, values: FileValues, secre
   return warnings;
 }
 
-function warnOfAdminToken({ admin }: FileValues, { 'admin.token': token }: Secrets, warn: Warn): void {
+function warnOfAdminToken({ admin }: FileValues, secrets: Secrets, warn: Warn): void {
+  const token = secrets('admin.token');
   if (token.kind === 'value' && token.value.length < MIN_TOKEN_LENGTH) {
     const advice = 'use a random one, such as from "openssl rand -hex 32"';
     warn(token.path, `is shorter than ${MIN_TOKEN_LENGTH} characters and can be guessed: ${advice}`);
