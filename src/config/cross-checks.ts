@@ -2,7 +2,14 @@
  * Rules that concern several keys. Each rule skips values that are invalid by themselves, so that one run reports both
  * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
-import { isRoutePrefix, isWildcard, isWithin, parseHeaderLines, parseUpstreamUrl } from '../formats/path-and-origin.ts';
+import {
+  isRoutePrefix,
+  isWildcard,
+  isWithin,
+  parseHeaderLines,
+  parseUpstreamUrl,
+  routeShape,
+} from '../formats/path-and-origin.ts';
 import { readSigningKeyFile } from '../formats/signing-key-file.ts';
 import { parseStoreUrl } from '../formats/store-address.ts';
 import { isLoopback } from '../formats/url.ts';
@@ -131,12 +138,22 @@ function routePaths(context: CheckContext): [number, string][] {
     : validItems(context, ['routes'], 'path');
 }
 
+/** Entries with the same paths share out the methods. Parameter names do not matter: /a/{x} and /a/{y} are the same. */
 function checkRoutes(context: CheckContext): void {
-  // Parameter names do not matter: /a/{x} and /a/{y} match the same paths.
-  const shapes = routePaths(context).map(([index, path]) => [index, path.replace(/\{\w+/g, '{')] as const);
-  checkRepeats(shapes, (index, earlier) =>
-    context.report(['routes', index, 'path'], `matches the same paths as routes[${earlier}].path; keep one`),
-  );
+  const first = new Map<string, number>();
+  for (const [index, path] of routePaths(context)) {
+    const methods = validItems(context, ['routes', index, 'methods']).map(([, method]) => method);
+    // GET includes HEAD, so HEAD in another entry would be a second one.
+    if (methods.includes('GET') && !methods.includes('HEAD')) methods.push('HEAD');
+    const taken = methods.find((method) => first.has(`${method} ${routeShape(path)}`));
+    if (taken) {
+      const earlier = `routes[${first.get(`${taken} ${routeShape(path)}`)}].path`;
+      context.report(
+        ['routes', index, 'path'],
+        `matches the same paths as ${earlier}, which has ${taken} too; keep one`,
+      );
+    } else for (const method of methods) first.set(`${method} ${routeShape(path)}`, index);
+  }
 }
 
 function checkAliases(context: CheckContext): void {

@@ -117,7 +117,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const verdict = guard(req, settings.guardLimits);
     if (!verdict.passed) return refuse(context, verdict.problem);
 
-    const match = settings.routes.match(verdict.path);
+    const match = settings.routes.match(verdict.path, req.method);
     if (!match.found) return refuse(context, { code: 'not_found', detail: match.detail });
     const { route } = match;
     context.matched = route;

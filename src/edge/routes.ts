@@ -3,11 +3,12 @@
  * the same routes. There are no redirects: a near miss gets a 404 that names the correct form.
  *
  * The path alone chooses the route. Of several that match, the most specific one wins: segment by segment, a literal
- * before `{name}` before `{rest...}`. Many backends ignore case, or a slash at the end. So a path that would lead to a more
+ * before `{name}` before `{rest...}`. Only then the method chooses among the entries with the same paths. Many backends ignore case, or a slash at the end. So a path that would lead to a more
  * specific route without these leads nowhere: what that route restricts must not be reached through another one.
  */
 
 import type { RecentHistory } from '../customers/usage/recent-history.ts';
+import { routeShape } from '../formats/path-and-origin.ts';
 
 /** Who responds: the backend, or the gateway itself with the customer's quota usage or its usage history. */
 type RoutePurpose =
@@ -35,7 +36,7 @@ export type Route = RoutePurpose & {
   /** What paths the route matches where case is ignored: equal for routes that match the same ones. */
   readonly shape: string;
   readonly methods: ReadonlySet<string>;
-  /** Value of the Allow header. */
+  /** Value of the Allow header: the methods of all entries with the same paths. */
   readonly allow: string;
 };
 
@@ -167,21 +168,30 @@ function createFinder(routes: readonly Route[], spelling: (template: string) => 
   };
 }
 
+/** `definitions`: those with the same paths have no method in common. */
 export function createRouteTable(definitions: readonly RouteDefinition[], aliases: ReadonlyMap<string, string>) {
-  const routes = definitions.map(({ path, methods, ...rest }) => {
-    const shape = folded(path).replace(/\{\w+/g, '{');
-    return { ...rest, template: path, shape, methods: new Set(methods), allow: methods.join(', ') };
+  const entries = Map.groupBy(definitions, ({ path }) => routeShape(path));
+  const routes = definitions.map(({ path, methods, ...rest }): Route => {
+    const allow = entries.get(routeShape(path))?.flatMap((entry) => entry.methods) ?? [];
+    return {
+      ...rest,
+      template: path,
+      shape: routeShape(folded(path)),
+      methods: new Set(methods),
+      allow: allow.join(', '),
+    };
   });
+  const routesOfShape = Map.groupBy(routes, ({ template }) => routeShape(template));
   const find = createFinder(routes, (template) => template);
   const findFolded = createFinder(routes, folded);
-  const areFolded = routes.every(({ template }) => !MAY_FOLD.test(template.replace(/\{\w+/g, '')));
+  const areFolded = routes.every(({ template }) => !MAY_FOLD.test(routeShape(template)));
   const aliasPrefixes = [...aliases].map(([alias, target]) => ({ prefix: `${alias}/`, target }));
 
   const knownPrefixes = [...definitions.map(({ path }) => path), ...aliases.keys()]
     .map(versionedPrefix)
     .filter((prefix) => prefix !== undefined);
   const versions = [...new Set(knownPrefixes.map(({ base, version }) => base + version))].sort();
-  const templates = definitions.map(({ path }) => path);
+  const templates = [...entries.values()].flatMap(([{ path } = { path: '' }]) => path);
   const others = templates.splice(MAX_LISTED).length;
   const available = listed(others > 0 ? [...templates, `${others} more`] : templates);
 
@@ -197,6 +207,11 @@ export function createRouteTable(definitions: readonly RouteDefinition[], aliase
     if (!route.template.includes('{') || (areFolded && !MAY_FOLD.test(bare))) return undefined;
     const best = findFolded(folded(bare));
     return best?.shape === route.shape ? undefined : best;
+  }
+
+  function entryFor(route: Route, method: string | undefined): Route {
+    if (method === undefined || route.methods.has(method)) return route;
+    return routesOfShape.get(routeShape(route.template))?.find(({ methods }) => methods.has(method)) ?? route;
   }
 
   function explainMiss(path: string): string {
@@ -216,8 +231,11 @@ export function createRouteTable(definitions: readonly RouteDefinition[], aliase
   }
 
   return {
-    /** Finds the route of `path`, which must be valid (see path.ts) and have no query. */
-    match(path: string): RouteMatch {
+    /**
+     * Finds the route of `path`, which must be valid (see path.ts) and have no query. If no entry with the path has the
+     * method, the route is one that lacks it.
+     */
+    match(path: string, method?: string): RouteMatch {
       const canonicalPath = canonical(path);
       // Chosen without the trailing slash: it must not lead past a route to a catch-all that allows more.
       const hasSlash = canonicalPath.endsWith('/');
@@ -228,7 +246,7 @@ export function createRouteTable(definitions: readonly RouteDefinition[], aliase
       }
       const hidden = findHidden(route, bare);
       return hidden === undefined
-        ? { found: true, route, path: canonicalPath }
+        ? { found: true, route: entryFor(route, method), path: canonicalPath }
         : { found: false, detail: `Upper and lower case differ here: use ${hidden.template} instead.` };
     },
   };

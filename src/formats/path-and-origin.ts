@@ -50,6 +50,11 @@ export function isRoutePath(path: string): boolean {
   });
 }
 
+/** Returns a route's path without the names of its parameters: equal for routes that match the same paths. */
+export function routeShape(path: string): string {
+  return path.replace(/\{\w+/g, '{');
+}
+
 /** Returns whether `path` equals `prefix` or is below it, compared by whole segments. */
 export function isWithin(path: string, prefix: string): boolean {
   return path === prefix || path.startsWith(`${prefix}/`);

@@ -290,6 +290,18 @@ describe('the result', () => {
     expect((await load(`${MINIMAL}aliases: {}\nroutes:\n${routes}`)).routes).toHaveLength(paths.length);
   });
 
+  test('routes that match the same paths are fine with methods of their own', async () => {
+    const entries = [
+      '{ path: "/a/{x}", methods: [GET], scope: read }',
+      '{ path: "/a/{y}", methods: [PUT], scope: write }',
+    ];
+    const { routes } = await load(`${MINIMAL}aliases: {}\nroutes: [${entries.join()}]`);
+    expect(routes.map(({ methods, scope }) => [methods, scope])).toEqual([
+      [['GET', 'HEAD'], 'read'],
+      [['PUT'], 'write'],
+    ]);
+  });
+
   test('the default alias is there where it fits the routes', async () => {
     const aliasesWith = async (path: string) => [
       ...(await load(`${MINIMAL}routes: [{ path: ${path}, methods: [GET] }]`)).aliases.keys(),

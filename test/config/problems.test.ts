@@ -87,11 +87,15 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['routes:\n  - { path: /a }', '4: routes[0].methods: is required and must be a list'],
   [
     'routes:\n  - { path: "/a/{x}", methods: [GET] }\n  - { path: "/a/{y}", methods: [GET] }',
-    '5: routes[1].path: matches the same paths as routes[0].path; keep one',
+    '5: routes[1].path: matches the same paths as routes[0].path, which has GET too; keep one',
   ],
   [
-    'routes:\n  - { path: "/a/{x...}", methods: [GET] }\n  - { path: "/a/{y...}", methods: [PUT] }',
-    '5: routes[1].path: matches the same paths as routes[0].path; keep one',
+    'routes:\n  - { path: "/a/{x...}", methods: [POST, PUT] }\n  - { path: "/a/{y...}", methods: [GET, PUT] }',
+    '5: routes[1].path: matches the same paths as routes[0].path, which has PUT too; keep one',
+  ],
+  [
+    'routes:\n  - { path: /a, methods: [GET] }\n  - { path: /a, methods: [PUT] }\n  - { path: /a, methods: [HEAD] }',
+    '6: routes[2].path: matches the same paths as routes[0].path, which has HEAD too; keep one',
   ],
   [
     'aliases: { /v1/: /api/v1 }',

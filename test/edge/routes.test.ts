@@ -152,6 +152,25 @@ it('the path alone chooses the route: a method that it lacks does not lead to a 
   expect(table.match('/b')).toMatchObject({ found: true, route: { allow: 'POST' } });
 });
 
+it('the method chooses among entries with the same paths, and Allow names the methods of all', () => {
+  const definition = { maxBodyBytes: 1, purpose: 'forward' } as const;
+  const table = createRouteTable(
+    [
+      { ...definition, path: '/a/{x}', methods: ['GET', 'HEAD'], scope: 'read' },
+      { ...definition, path: '/a/{y}', methods: ['PUT'], scope: 'write' },
+      { ...definition, path: '/{rest...}', methods: ['POST'] },
+    ],
+    new Map(),
+  );
+  const allow = 'GET, HEAD, PUT';
+  expect(table.match('/a/1', 'HEAD')).toMatchObject({ found: true, route: { scope: 'read', allow } });
+  expect(table.match('/a/1', 'PUT')).toMatchObject({ found: true, route: { scope: 'write', allow } });
+  expect(table.match('/a/1')).toMatchObject({ found: true, route: { allow } });
+  const lacking = table.match('/a/1', 'POST');
+  expect(lacking.found && lacking.route).toMatchObject({ allow });
+  expect(lacking.found && lacking.route.methods.has('POST')).toBe(false);
+});
+
 describe('a path that a backend which ignores case takes for that of a more specific route', () => {
   const table = tableOf(
     '/{all...}',

@@ -117,6 +117,21 @@ describe.each(STORES)('over $name', (store) => {
   });
 });
 
+it('entries with the same paths share out the methods, each with its own scope', async () => {
+  const routes = [
+    { path: '/api/v1/messages/{id}', methods: ['GET'], scope: 'messages:read' },
+    { path: '/api/v1/messages/{name}', methods: ['PUT'], scope: 'messages:write', max_body_bytes: 0 },
+  ];
+  const { gateway } = await startSystem({ config: { routes } as unknown as typeof CONFIG });
+  const body = { scopes: ['messages:read'] };
+  const reader = bearer((await callAdmin(gateway, '/admin/v1/customers/acme/keys', { body })).body.key);
+  const url = `${gateway.public}/v1/messages/5`;
+  const statusOf = async (method: string) => (await fetch(url, { method, headers: reader })).status;
+  expect([await statusOf('GET'), await statusOf('HEAD'), await statusOf('PUT')]).toEqual([200, 200, 403]);
+  const refused = await fetch(url, { method: 'DELETE', headers: reader });
+  expect([refused.status, refused.headers.get('allow')]).toEqual([405, 'GET, HEAD, PUT']);
+});
+
 describe('a dashboard that writes the fields badly', () => {
   const NAMED = 'a record in the store is damaged: repair it; "tollgate store check" lists all damaged records';
 
