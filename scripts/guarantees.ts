@@ -32,6 +32,11 @@ export const PROMISES: readonly Promised[] = [
         'whatever networks, stopped processes, clocks and crashes do',
         'with the store away now and then, when nothing is admitted without it',
       ],
+      'test/customers/quota/late-begins.test.ts': [
+        'requests that begin at the last instant do not exceed the limit',
+        'with a hold that is a second too short they do',
+        'without a margin for slow clocks they do',
+      ],
       'test/integration/three-gateways.load.test.ts': [
         'of 3,000 concurrent requests over three gateways exactly the limit of 500 reach the backend, in a handful of store calls',
       ],
