@@ -10,6 +10,11 @@ export interface Limit {
   readonly amount: number;
 }
 
+/** Returns the limits of a customer that has the hourly one alone. */
+export function hourly(amount: number): NonEmpty<Limit> {
+  return [{ policy: 'hourly', amount }];
+}
+
 /** A refund: units of one lease that return to the bucket of one counter. */
 export interface Refund {
   readonly policy: Policy;

@@ -5,8 +5,8 @@ import { CustomerHours } from '../../src/cli/simulate.ts';
 import { SHORT_LEASE } from '../../src/customers/quota/leases.ts';
 import { MemoryHash } from '../../src/store/memory-hash.ts';
 import { HOURLY, reserve } from '../../src/store/window-arithmetic.ts';
+import { hourly } from '../../src/store/windows.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
-import { hourly } from '../support/hourly.ts';
 import { startSystem } from '../support/system.ts';
 import { tollgateHereFor } from './support.ts';
 

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createChallenges, readCredentials } from '../../src/edge/credentials.ts';
 import { browserUse, invalidKey, limitExceeded, methodNotAllowed } from '../../src/edge/refusals.ts';
-import { hourly } from '../support/hourly.ts';
+import { hourly } from '../../src/store/windows.ts';
 
 const SETTINGS = { challenges: createChallenges('a') };
 

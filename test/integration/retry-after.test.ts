@@ -8,7 +8,7 @@ import type { StoreObserver } from '../../src/store/observer.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
 import { HourlyWindow } from '../../src/store/redis/window/hourly-window.ts';
-import { hourly } from '../support/hourly.ts';
+import { hourly } from '../../src/store/windows.ts';
 import { startRedis } from '../support/redis-server.ts';
 
 const SHAPE = { windowMs: 1000, bucketMs: 100 };

@@ -6,7 +6,7 @@ import type { Admission } from '../../src/customers/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
-import { hourly } from '../support/hourly.ts';
+import { hourly } from '../../src/store/windows.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats, readScriptCalls, storeTimeMs, windowName } from '../support/redis-system.ts';
 

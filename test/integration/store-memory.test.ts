@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { createApiKey, sha256Hex } from '../../src/formats/api-key.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { hourly } from '../support/hourly.ts';
+import { hourly } from '../../src/store/windows.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { windowName } from '../support/redis-system.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';

@@ -8,7 +8,7 @@ import { systemClock, systemScheduler } from '../../src/base/clock.ts';
 import { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
 import { createQuotaWithoutStore } from '../../src/customers/quota/without-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import { hourly } from '../support/hourly.ts';
+import { hourly } from '../../src/store/windows.ts';
 import { startRedis } from '../support/redis-server.ts';
 
 const TIMEOUT_MS = 20;

@@ -14,10 +14,10 @@ import type { Admission, Admitted } from '../../src/customers/quota/hourly-quota
 import { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
 import { createQuotaWithoutStore } from '../../src/customers/quota/without-store.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
+import { hourly } from '../../src/store/windows.ts';
 import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
 import { type Fate, unharmed } from '../../tools/simulator/simulated-store.ts';
 import { CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../tools/simulator/virtual-world.ts';
-import { hourly } from '../support/hourly.ts';
 import { startRedis } from '../support/redis-server.ts';
 
 function worldWith(gateways: number, limit: number, fate: () => Fate): VirtualWorld {

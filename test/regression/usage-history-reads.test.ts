@@ -5,8 +5,8 @@
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, type UsageHistory } from '../../src/store/usage-history.ts';
+import { hourly } from '../../src/store/windows.ts';
 import { startAdmin, TOKEN } from '../control/admin/support.ts';
-import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 const HOURS_DAYS = 35;

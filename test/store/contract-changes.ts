@@ -1,8 +1,7 @@
 /** What every store promises of changes to records that are there. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
 import type { CustomerChange, KeyChange, KeyRecord } from '../../src/store/record-fields.ts';
-import type { ReserveRequest } from '../../src/store/windows.ts';
-import { hourly } from '../support/hourly.ts';
+import { hourly, type ReserveRequest } from '../../src/store/windows.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import type { OpenedStore } from './opened-store.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';

@@ -1,7 +1,7 @@
 /** What every store promises of the usage history. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
 import { DAY_MS, HOUR_MS, NEAR_CUSTOMERS, type UsageRetention } from '../../src/store/usage-history.ts';
-import { hourly } from '../support/hourly.ts';
+import { hourly } from '../../src/store/windows.ts';
 import type { OpenedStore } from './opened-store.ts';
 
 export const RETENTION: UsageRetention = { hoursDays: 35, days: 400 };

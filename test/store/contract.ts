@@ -2,8 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { StoreObserver, StoreOp } from '../../src/store/observer.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { ChargedUnits, Grant, Refund, ReserveRequest } from '../../src/store/windows.ts';
-import { hourly } from '../support/hourly.ts';
+import { type ChargedUnits, type Grant, hourly, type Refund, type ReserveRequest } from '../../src/store/windows.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { changesContract } from './contract-changes.ts';
 import { historyContract } from './contract-history.ts';

@@ -14,8 +14,7 @@ import {
   type WindowGrant,
   type WindowShape,
 } from '../../src/store/window-arithmetic.ts';
-import type { ChargedUnits, Limit, Policy } from '../../src/store/windows.ts';
-import { hourly } from '../support/hourly.ts';
+import { type ChargedUnits, hourly, type Limit, type Policy } from '../../src/store/windows.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { shareOfRuns } from '../support/share-of-runs.ts';
 import { InspectableHash } from './inspectable-hash.ts';

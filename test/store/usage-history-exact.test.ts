@@ -11,9 +11,8 @@ import { openEmbeddedStore } from '../../src/store/embedded/embedded-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type CustomerHour, DAY_MS, HOUR_MS, type UsageRetention } from '../../src/store/usage-history.ts';
 import { HOURLY } from '../../src/store/window-arithmetic.ts';
-import type { ChargedUnits, Grant, Refund } from '../../src/store/windows.ts';
+import { type ChargedUnits, type Grant, hourly, type Refund } from '../../src/store/windows.ts';
 import { HeldClock } from '../customers/keys/held-clock.ts';
-import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { scriptedHistory, scriptedWindows } from './window-scripts-with-clock.ts';
 

@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
+import { hourly } from '../../src/store/windows.ts';
 import { STORES, type TestStore } from '../support/gateway.ts';
-import { hourly } from '../support/hourly.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats } from '../support/redis-system.ts';
 

@@ -4,7 +4,7 @@ import { createApiKey, keyPrefix, sha256Hex } from '../../src/formats/api-key.ts
 import type { CustomerRecord, KeyRecord } from '../../src/store/record-fields.ts';
 import type { Store } from '../../src/store/store.ts';
 import { DAY_MS, HOUR_MS } from '../../src/store/usage-history.ts';
-import { hourly } from '../../test/support/hourly.ts';
+import { hourly } from '../../src/store/windows.ts';
 
 export interface FilledCustomer {
   readonly id: string;

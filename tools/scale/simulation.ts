@@ -8,8 +8,7 @@
  *
  * Memory is bounded by customers and gateways, not by the length of the run: what has begun is counted, not kept.
  */
-import type { WindowStore } from '../../src/store/windows.ts';
-import { hourly } from '../../test/support/hourly.ts';
+import { hourly, type WindowStore } from '../../src/store/windows.ts';
 import { Dice } from '../simulator/dice.ts';
 import { type Answer, LeasingGateway } from '../simulator/leasing-gateway.ts';
 import { Machine } from '../simulator/machine.ts';

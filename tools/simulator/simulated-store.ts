@@ -9,8 +9,14 @@ import {
   unitsSettled,
   type WindowGrant,
 } from '../../src/store/window-arithmetic.ts';
-import type { ChargedUnits, Grant, Refund, ReserveRequest, WindowStore } from '../../src/store/windows.ts';
-import { hourly } from '../../test/support/hourly.ts';
+import {
+  type ChargedUnits,
+  type Grant,
+  hourly,
+  type Refund,
+  type ReserveRequest,
+  type WindowStore,
+} from '../../src/store/windows.ts';
 import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';
 

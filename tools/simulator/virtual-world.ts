@@ -7,7 +7,7 @@
 import type { Admitted, QuotaMode, QuotaSettings } from '../../src/customers/quota/hourly-quota.ts';
 import type { UsageLevels } from '../../src/customers/quota/leased-quota.ts';
 import type { OnStoreError } from '../../src/customers/quota/without-store.ts';
-import { hourly } from '../../test/support/hourly.ts';
+import { hourly } from '../../src/store/windows.ts';
 import { Dice } from './dice.ts';
 import { type Answer, LeasingGateway } from './leasing-gateway.ts';
 import { Machine } from './machine.ts';

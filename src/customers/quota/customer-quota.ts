@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { NonEmpty } from '../../base/non-empty.ts';
 import { type CustomerRecord, type EnforcedCustomer, isSuspendedAt } from '../../store/record-fields.ts';
-import type { Limit } from '../../store/windows.ts';
+import { hourly, type Limit } from '../../store/windows.ts';
 import type { BurstLimiter, BurstTaken } from './burst.ts';
 import type { ConcurrencyLimiter } from './concurrency.ts';
 import {
@@ -189,6 +189,9 @@ function decisionOf(
   return { outcome: 'admitted', limits, burst, admission, shadow, shadowLimit, release };
 }
 
-function settingsOf({ createdAt, usageResetAt = createdAt ?? '' }: CustomerRecord, hourly: number): QuotaSettings {
-  return { limits: [{ policy: 'hourly', amount: hourly }], usageResetAt, createdAt };
+function settingsOf(
+  { createdAt, usageResetAt = createdAt ?? '' }: CustomerRecord,
+  requestsPerHour: number,
+): QuotaSettings {
+  return { limits: hourly(requestsPerHour), usageResetAt, createdAt };
 }

@@ -15,7 +15,7 @@ import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../bas
 import { LruEntries } from '../../base/lru-map.ts';
 import { mapAll, type NonEmpty } from '../../base/non-empty.ts';
 import { StoreUnavailableError } from '../../store/errors.ts';
-import type { Grant, Limit, LimitCount, WindowStore } from '../../store/windows.ts';
+import { type Grant, hourly, type Limit, type LimitCount, type WindowStore } from '../../store/windows.ts';
 import {
   areSameLimits,
   areSameSettings,
@@ -102,8 +102,14 @@ export class LeasedQuota {
     if (this.#overdueReads.has(customer) || !this.storeResponds(customer))
       throw new StoreUnavailableError('the store is away');
     const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
-    const limits: NonEmpty<Limit> = [{ policy: 'hourly', amount: limit }];
-    const reading = this.#options.windows.reserve({ customer, need: 0, ahead: 0, limits, holdMs: 0, refunds });
+    const reading = this.#options.windows.reserve({
+      customer,
+      need: 0,
+      ahead: 0,
+      limits: hourly(limit),
+      holdMs: 0,
+      refunds,
+    });
     const grant = await this.#withinTimeout(reading, () => {
       this.#overdueReads.add(customer);
       const settled = () => void this.#overdueReads.delete(customer);

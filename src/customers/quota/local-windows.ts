@@ -24,7 +24,7 @@ import {
   type WindowGrant,
   type WindowRequest,
 } from '../../store/window-arithmetic.ts';
-import type { WindowStore } from '../../store/windows.ts';
+import { hourly, type WindowStore } from '../../store/windows.ts';
 import type { CustomerState } from './customer-state.ts';
 import type { Admission, QuotaSettings } from './hourly-quota.ts';
 import { LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
@@ -219,7 +219,7 @@ export class LocalWindows {
 }
 
 function reserveIn(hash: MemoryHash, nowMs: number, need: number, amount: number, holdMs: number): WindowGrant {
-  const request: WindowRequest = { need, ahead: 0, limits: [{ policy: 'hourly', amount }], holdMs, refunds: [] };
+  const request: WindowRequest = { need, ahead: 0, limits: hourly(amount), holdMs, refunds: [] };
   return reserve(() => hash, HOURLY, nowMs, request, EPOCH);
 }
 

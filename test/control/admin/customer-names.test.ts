@@ -2,7 +2,7 @@
 import { expect, it } from 'vitest';
 import { newNotice } from '../../../src/customers/notices/notice.ts';
 import { StoreUnavailableError } from '../../../src/store/errors.ts';
-import { hourly } from '../../support/hourly.ts';
+import { hourly } from '../../../src/store/windows.ts';
 import { CONFIG_TEXT, type JsonAnswer, overBothStores, TOKEN } from './support.ts';
 
 overBothStores((start) => {

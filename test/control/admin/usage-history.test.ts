@@ -1,7 +1,7 @@
 /** The usage history in the admin API. Requests come from reservations, the rest from what instances collected. */
 import { expect, it } from 'vitest';
 import { DAY_MS, HOUR_MS, type UsageHistory } from '../../../src/store/usage-history.ts';
-import { hourly } from '../../support/hourly.ts';
+import { hourly } from '../../../src/store/windows.ts';
 import { overBothStores, startAdmin, type TestAdmin, TOKEN } from './support.ts';
 
 const NONE = { refusals: [], totals: [], near: [] };

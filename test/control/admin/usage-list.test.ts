@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { hourly } from '../../support/hourly.ts';
+import { hourly } from '../../../src/store/windows.ts';
 import { NOW, overBothStores } from './support.ts';
 
 overBothStores((start) => {

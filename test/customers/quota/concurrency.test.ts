@@ -6,7 +6,7 @@ import { ConcurrencyLimiter } from '../../../src/customers/quota/concurrency.ts'
 import { CustomerQuota } from '../../../src/customers/quota/customer-quota.ts';
 import type { Admission } from '../../../src/customers/quota/hourly-quota.ts';
 import type { LeasedQuota } from '../../../src/customers/quota/leased-quota.ts';
-import { hourly } from '../../support/hourly.ts';
+import { hourly } from '../../../src/store/windows.ts';
 
 const CUSTOMER = { id: 'acme', plan: 'tried', suspended: false };
 const FAILURE = new Error('the store is away');

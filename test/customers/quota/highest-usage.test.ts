@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { highestUsage } from '../../../src/customers/quota/highest-usage.ts';
-import { hourly } from '../../support/hourly.ts';
+import { hourly } from '../../../src/store/windows.ts';
 
 const NOW_MS = 1_000_000;
 const COUNT = { policy: 'hourly', waitMs: 0, epoch: 'e', holdEndMs: 0 } as const;

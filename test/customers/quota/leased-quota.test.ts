@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { Admitted, Usage } from '../../../src/customers/quota/hourly-quota.ts';
 import { LeasedQuota } from '../../../src/customers/quota/leased-quota.ts';
-import type { Grant, ReserveRequest } from '../../../src/store/windows.ts';
+import { type Grant, hourly, type ReserveRequest } from '../../../src/store/windows.ts';
 import type { Answer } from '../../../tools/simulator/leasing-gateway.ts';
 import { Machine } from '../../../tools/simulator/machine.ts';
 import { SimulatedStore, unharmed } from '../../../tools/simulator/simulated-store.ts';
@@ -12,7 +12,6 @@ import {
   VirtualWorld,
   type WorldOptions,
 } from '../../../tools/simulator/virtual-world.ts';
-import { hourly } from '../../support/hourly.ts';
 
 const TIMEOUT_MS = 100;
 const PLENTY = 1_000_000_000;

@@ -3,10 +3,9 @@ import type { Admission, QuotaSettings } from '../../../src/customers/quota/hour
 import type { LastReply } from '../../../src/customers/quota/leases.ts';
 import { LocalWindows } from '../../../src/customers/quota/local-windows.ts';
 import { NotChargedError, StoreUnavailableError } from '../../../src/store/errors.ts';
-import type { ChargedUnits } from '../../../src/store/windows.ts';
+import { type ChargedUnits, hourly } from '../../../src/store/windows.ts';
 import { Machine } from '../../../tools/simulator/machine.ts';
 import { VirtualTime } from '../../../tools/simulator/virtual-time.ts';
-import { hourly } from '../../support/hourly.ts';
 
 const WINDOW_MS = 3_600_000;
 /** A unit is counted until its bucket has ended, a window later. */

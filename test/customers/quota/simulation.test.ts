@@ -7,10 +7,10 @@
  */
 import fc from 'fast-check';
 import { afterAll, describe, expect, test } from 'vitest';
+import { hourly } from '../../../src/store/windows.ts';
 import type { Answer } from '../../../tools/simulator/leasing-gateway.ts';
 import { unharmed } from '../../../tools/simulator/simulated-store.ts';
 import { type Begin, CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../../tools/simulator/virtual-world.ts';
-import { hourly } from '../../support/hourly.ts';
 import { shareOfRuns } from '../../support/share-of-runs.ts';
 import { mostInAnyWindow } from './support/most-in-any-window.ts';
 import {

@@ -12,11 +12,11 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openEmbeddedStore } from '../../../src/store/embedded/embedded-store.ts';
 import { type CustomerDay, type CustomerHour, DAY_MS, HOUR_MS } from '../../../src/store/usage-history.ts';
 import { HOURLY } from '../../../src/store/window-arithmetic.ts';
+import { hourly } from '../../../src/store/windows.ts';
 import { type LinkedStore, unharmed } from '../../../tools/simulator/simulated-store.ts';
 import { VirtualTime } from '../../../tools/simulator/virtual-time.ts';
 import { CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../../tools/simulator/virtual-world.ts';
 import { scriptedHistory, scriptedWindows } from '../../store/window-scripts-with-clock.ts';
-import { hourly } from '../../support/hourly.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { ByHour, GatewayLedger, HistoryModel, watchLeases } from './support/history-ledger.ts';
 import {

@@ -21,7 +21,15 @@ import { NotChargedError, StoreUnavailableError } from '../../errors.ts';
 import type { StoreObserver } from '../../observer.ts';
 import type { UsageRetention } from '../../usage-history.ts';
 import { checkCharge, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
-import type { ChargedUnits, Grant, Policy, Refund, ReserveRequest, WindowStore } from '../../windows.ts';
+import {
+  type ChargedUnits,
+  type Grant,
+  hourly,
+  type Policy,
+  type Refund,
+  type ReserveRequest,
+  type WindowStore,
+} from '../../windows.ts';
 import { WriteRefusals } from '../../write-refusals.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import type { RedisClient, RunScript } from '../connection/client.ts';
@@ -55,7 +63,7 @@ const DAMAGE_INTERVAL_MS = 60_000;
 const DAMAGED_CUSTOMERS = 1000;
 
 /** Of a call that only refunds. */
-const NOTHING: ReserveRequest['limits'] = [{ policy: 'hourly', amount: 0 }];
+const NOTHING = hourly(0);
 /** Which name the window of a policy has. */
 const WINDOWS = { hourly: 'window' } as const satisfies Record<Policy, keyof RedisKeyNames>;
 
