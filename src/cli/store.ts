@@ -20,7 +20,7 @@ interface Finding {
   readonly fault: RecordFault;
 }
 
-interface Tally {
+interface RecordTally {
   keys: number;
   customers: number;
   /** Records with a fault. */
@@ -63,7 +63,7 @@ export async function checkStore(file: string, { json }: JsonOption): Promise<nu
   return withConfiguredStore(
     file,
     async (store, config) => {
-      const tally: Tally = { keys: 0, customers: 0, faulty: 0, faults: {} };
+      const tally: RecordTally = { keys: 0, customers: 0, faulty: 0, faults: {} };
       let separator = report.start;
       for await (const records of store.records.inspect()) {
         const findings = records.flatMap((record) => findingsOf(record, config, tally));
@@ -85,7 +85,7 @@ function describeCounts(counts: Readonly<Partial<Record<FaultCode, number>>>): s
     .join(', ');
 }
 
-function findingsOf(inspected: InspectedRecord, policy: LimitPolicy, tally: Tally): Finding[] {
+function findingsOf(inspected: InspectedRecord, policy: LimitPolicy, tally: RecordTally): Finding[] {
   const { kind, record } = inspected;
   const faults = [...inspected.faults, ...faultsInUse(inspected, policy)];
   if (kind === 'key') tally.keys += 1;
@@ -113,7 +113,7 @@ const TEXT_REPORT = {
   start: '',
   separator: '',
   line: ({ record, fault }: Finding) => `${printable(`${record} ${fault.text}`)}\n`,
-  end: ({ keys, customers, faulty, faults }: Tally) => {
+  end: ({ keys, customers, faulty, faults }: RecordTally) => {
     const result = faulty === 0 ? 'Nothing is wrong.' : `Records with faults: ${faulty} (${describeCounts(faults)}).`;
     return `Keys read: ${keys}, customers read: ${customers}. ${result}\n`;
   },

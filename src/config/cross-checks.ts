@@ -16,7 +16,7 @@ import { isLoopback } from '../formats/url.ts';
 import { parseWebhookSecret, WEBHOOK_SECRET_RULE } from '../formats/webhook-signature.ts';
 import { isWebhookUrl } from '../formats/webhook-url.ts';
 import { checkCertificate, readCertificates } from '../http/tls/certificate.ts';
-import { type ConfigDocument, isMapping } from './document.ts';
+import { isMapping, type YamlDocument } from './document.ts';
 import { settingAt } from './json-schema.ts';
 import { type ConfigFault, formatPath, type Path } from './problems.ts';
 import type { SchemaCheck } from './schema-check.ts';
@@ -34,7 +34,7 @@ interface CheckContext {
   readonly secrets: Secrets;
 }
 
-export function crossCheck(document: ConfigDocument, isValid: SchemaCheck['isValid'], secrets: Secrets): ConfigFault[] {
+export function crossCheck(document: YamlDocument, isValid: SchemaCheck['isValid'], secrets: Secrets): ConfigFault[] {
   const problems: ConfigFault[] = [];
   const given = (path: Path) => document.at(path);
   const context: CheckContext = {

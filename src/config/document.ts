@@ -45,7 +45,7 @@ const FLOW_HINT = `; within { } and [ ] a \${NAME} must be on its own line, or i
  * The values of one YAML 1.2 document (core schema) after substitution. The value of a text setting is what the file says,
  * even if YAML reads that as a number.
  */
-export class ConfigDocument {
+export class YamlDocument {
   /** {@link UNREADABLE} after a syntax error. */
   readonly root: unknown = UNREADABLE;
   readonly problems: ConfigFault[] = [];

@@ -8,7 +8,7 @@ import { disclosedFile } from './config-changes.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
-import { ConfigDocument, isMapping, UNREADABLE } from './document.ts';
+import { isMapping, UNREADABLE, YamlDocument } from './document.ts';
 import type { Environment } from './environment.ts';
 import { SECRET_MEMBERS } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
@@ -40,7 +40,7 @@ export async function parseConfig(
   env: Environment,
   { folder = dirname(resolve(file)), scope }: ParseOptions = {},
 ): Promise<Config> {
-  const document = new ConfigDocument(decode(file, content), env, scope);
+  const document = new YamlDocument(decode(file, content), env, scope);
   const located = (problems: readonly ConfigFault[]) =>
     problems.map((problem) => ({ line: document.lineOf(problem.path), ...problem }));
   const { root } = document;
@@ -85,7 +85,7 @@ function decode(file: string, content: Uint8Array): string {
 }
 
 /** Returns where the limit of each plan and override is set: `file:line`, or `default of …`. */
-function limitOrigins(file: string, document: ConfigDocument, values: FileValues): Config['limitOrigins'] {
+function limitOrigins(file: string, document: YamlDocument, values: FileValues): Config['limitOrigins'] {
   const origin = (path: Path) =>
     document.at(path) === undefined ? `default of ${formatPath(path)}` : `${file}:${document.lineOf(path)}`;
   const originsOf = (section: 'plans' | 'overrides') =>

@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { type ConfigDocument, UNREADABLE } from './document.ts';
+import { UNREADABLE, type YamlDocument } from './document.ts';
 import { variablesIn } from './environment.ts';
 import { type SettingSchema, settingAt } from './json-schema.ts';
 import { type ConfigFault, type Path, pathKey } from './problems.ts';
@@ -14,7 +14,7 @@ export interface SchemaCheck {
 }
 
 /** Checks the document against the schema. */
-export function checkSchema(document: ConfigDocument): SchemaCheck {
+export function checkSchema(document: YamlDocument): SchemaCheck {
   const { data: values, error } = configSchema.safeParse(document.root);
   const issues = error?.issues ?? [];
   return { values, problems: toProblems(document, issues), isValid: validity(issues) };
@@ -24,7 +24,7 @@ function pathOf(issue: z.core.$ZodIssue): Path {
   return issue.path.map((step) => (typeof step === 'number' ? step : String(step)));
 }
 
-function toProblems(document: ConfigDocument, issues: readonly z.core.$ZodIssue[]): ConfigFault[] {
+function toProblems(document: YamlDocument, issues: readonly z.core.$ZodIssue[]): ConfigFault[] {
   const reported = new Set<string>();
   return issues.flatMap((issue): ConfigFault[] => {
     const path = pathOf(issue);
@@ -53,7 +53,7 @@ function unknownKey(parent: Path, key: string): ConfigFault {
   return { path: [...parent, key], what: `unknown key${meant}; known here: ${known.join(', ')}` };
 }
 
-function describe(document: ConfigDocument, path: Path, issue: z.core.$ZodIssue): string {
+function describe(document: YamlDocument, path: Path, issue: z.core.$ZodIssue): string {
   if (issue.code === 'invalid_key') return `the name ${issue.issues[0]?.message ?? issue.message}`;
   const value = document.at(path);
   if (value === undefined) return `is required and ${issue.message}`;

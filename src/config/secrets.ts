@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import type { NamedFile } from './config.ts';
 import { readNamedFile } from './config-files.ts';
 import { HIDDEN } from './disclose.ts';
-import { type ConfigDocument, child, isMapping } from './document.ts';
+import { child, isMapping, type YamlDocument } from './document.ts';
 import { SETTINGS } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { type ConfigFault, formatPath, type Path, systemReason } from './problems.ts';
@@ -30,7 +30,7 @@ interface NamedFileRead extends NamedFile {
 
 /** Reads the secrets and the files that the document names. `folder`: base of relative file names. */
 export async function readSecrets(
-  document: ConfigDocument,
+  document: YamlDocument,
   folder: string,
   scope?: PreviewScope,
 ): Promise<{ secrets: Secrets; reads: NamedFileRead[]; problems: ConfigFault[] }> {

@@ -9,7 +9,7 @@ import { hostOf } from '../formats/host.ts';
 import { isWildcard } from '../formats/path-and-origin.ts';
 import { isLoopback, isTrustworthyUrl } from '../formats/url.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
-import { type ConfigDocument, isMapping } from './document.ts';
+import { isMapping, type YamlDocument } from './document.ts';
 import type { ConfigFault, Path } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import type { Secrets } from './secrets.ts';
@@ -21,7 +21,7 @@ const MAPPED_IPV4_BITS = 96;
 type Warn = (path: Path, what: string) => void;
 
 /** Returns the warnings about a config file that has no problems. */
-export function findWarnings(document: ConfigDocument, values: FileValues, secrets: Secrets): ConfigFault[] {
+export function findWarnings(document: YamlDocument, values: FileValues, secrets: Secrets): ConfigFault[] {
   const warnings = [...document.warnings];
   const warn: Warn = (path, what) => warnings.push({ path, what });
   warnOfAdminToken(values, secrets, warn);

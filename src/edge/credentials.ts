@@ -8,7 +8,7 @@ export type BrowserKeys = 'allow' | 'warn' | 'reject';
 
 const REFUSAL_CODES = { missing: 'missing_key', in_query: 'key_in_query', malformed: 'malformed_key' } as const;
 
-type Credentials =
+type ClientCredentials =
   | { readonly token: string }
   | { readonly reason: keyof typeof REFUSAL_CODES; readonly problem: Problem };
 
@@ -72,7 +72,7 @@ function refused(
   reason: keyof typeof REFUSAL_CODES,
   detail: string,
   { challenges: { invalidRequest, missing } }: KeyRefusalSettings,
-): Credentials {
+): ClientCredentials {
   const headers = ['WWW-Authenticate', reason === 'malformed' ? invalidRequest : missing];
   return { reason, problem: { code: REFUSAL_CODES[reason], detail, headers } };
 }
@@ -87,7 +87,7 @@ export function readCredentials(
   rawHeaders: readonly string[],
   query: string,
   settings: KeyRefusalSettings,
-): Credentials {
+): ClientCredentials {
   if (authorization === undefined) {
     if (hasKeyInQuery(query)) {
       // Does not repeat the key.

@@ -22,7 +22,7 @@ interface RawRequest {
   readonly rawHeaders: readonly string[];
 }
 
-interface Refusal {
+interface GuardRefusal {
   readonly passed: false;
   readonly problem: Problem;
 }
@@ -63,7 +63,7 @@ const EXPECTATION = /^(?:100-continue)?$/i;
 /** Lengths of Host, Expect, Upgrade, Content-Length and Transfer-Encoding. Names of other lengths need no lower-casing. */
 const INSPECTED_LENGTHS: ReadonlySet<number> = new Set([4, 6, 7, 14, 17]);
 
-function refusal(code: Problem['code'], detail: string): Refusal {
+function refusal(code: Problem['code'], detail: string): GuardRefusal {
   return { passed: false, problem: { code, detail, headers: ['Connection', 'close'] } };
 }
 
@@ -99,7 +99,7 @@ function splitTarget(target: string): { path: string; query: string; authority?:
 function inspectHeaders(
   { rawHeaders, httpVersion, method }: RawRequest,
   limits: GuardLimits,
-): Refusal | Pick<PassedRequest, 'passed' | 'host' | 'body'> {
+): GuardRefusal | Pick<PassedRequest, 'passed' | 'host' | 'body'> {
   const mayHaveBody = method !== 'GET' && method !== 'HEAD';
   let host: string | undefined;
   let body = NO_BODY;
@@ -162,7 +162,7 @@ export function hideTarget(request: { url?: string | undefined; originalUrl?: st
   request.url = '/';
 }
 
-export function guard(request: RawRequest, limits: GuardLimits): Refusal | PassedRequest {
+export function guard(request: RawRequest, limits: GuardLimits): GuardRefusal | PassedRequest {
   const target = request.originalUrl ?? '';
   if (target.length > limits.targetBytes) {
     return refusal('target_too_long', `Path and query may have at most ${limits.targetBytes} bytes in total.`);

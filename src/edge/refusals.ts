@@ -7,7 +7,7 @@ import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstre
 import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';
 import { findPathFault } from './path.ts';
 import { asFlatList, BURST_POLICY, burstExceededHeaders, rateLimitHeaders } from './rate-limit-headers.ts';
-import { listed, type RouteTable } from './routes.ts';
+import { listed, type PublicRouteTable } from './routes.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
 
@@ -18,7 +18,7 @@ export function methodNotAllowed(allow: string, method?: string): Problem {
 }
 
 /** Refuses a method that Node.js's parser doesn't know. Only the target of such a request is available. */
-export function refuseMethod(target: string, routes: RouteTable): Problem {
+export function refuseMethod(target: string, routes: PublicRouteTable): Problem {
   const [path = ''] = target.split('?', 1);
   const fault = findPathFault(path);
   if (fault) return { code: 'bad_request', detail: `The path ${fault}.` };

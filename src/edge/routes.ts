@@ -55,7 +55,7 @@ type RouteMatch =
   | { readonly found: true; readonly route: Route; readonly path: string }
   | { readonly found: false; readonly detail: string };
 
-export type RouteTable = ReturnType<typeof createRouteTable>;
+export type PublicRouteTable = ReturnType<typeof createRouteTable>;
 
 const MAX_ID_BYTES = 512;
 const VERSIONED_PREFIX = /^(.*\/)(v\d+)(?=\/|$)/;

@@ -5,14 +5,14 @@ import type { CredentialsPolicy } from '../upstream/request-headers.ts';
 import type { ProxyTrust } from './client-address.ts';
 import type { BrowserKeys, Challenges } from './credentials.ts';
 import type { GuardLimits } from './guard.ts';
-import type { RouteTable } from './routes.ts';
+import type { PublicRouteTable } from './routes.ts';
 
 /**
  * Settings of the public listener that a config reload can change. A reload replaces the whole object and never
  * modifies it. Each request uses the settings that were current when it arrived.
  */
 export interface PublicSettings extends ProxyTrust {
-  readonly routes: RouteTable;
+  readonly routes: PublicRouteTable;
   readonly guardLimits: GuardLimits;
   /** Time for a client to send a request's head and the buffered start of its body. */
   readonly requestTimeoutMs: number;

@@ -116,15 +116,15 @@ function samplesOf({ labels, counts, sum }: Distribution, name: string, bounds: 
   ];
 }
 
-interface Branch<Series> {
-  readonly branches: Map<string, Branch<Series>>;
+interface SeriesBranch<Series> {
+  readonly branches: Map<string, SeriesBranch<Series>>;
   series?: Series;
 }
 
 /** Returns the series of one metric, so far none. `of` creates each when its label values first occur. */
 function seriesByLabels<Series>({ labels }: MetricDefinition, create: (labels: Labels) => Series) {
   const all: Series[] = [];
-  const root: Branch<Series> = { branches: new Map() };
+  const root: SeriesBranch<Series> = { branches: new Map() };
   const names = Object.keys(labels);
 
   function of(labelValues: readonly string[]): Series {

@@ -7,7 +7,7 @@ import type { z } from 'zod';
 import { describeIssue, type InputNouns } from '../../api/admin/requests.ts';
 import { type CamelCased, camelCased } from '../../base/camel-case.ts';
 import { announcesBody } from '../../http/listener/connections.ts';
-import { type BodyFault, readBody } from '../../http/listener/held-body.ts';
+import { type HeldBodyFault, readBody } from '../../http/listener/held-body.ts';
 import { Refusal } from './refusal.ts';
 import { factsOf } from './response-locals.ts';
 
@@ -61,7 +61,7 @@ async function contentOf(req: Request, res: Response, knownLimitBytes: number, u
   throw bodyFaults(limitBytes)[content];
 }
 
-const bodyFaults = (limitBytes: number): Readonly<Record<BodyFault, Refusal>> => ({
+const bodyFaults = (limitBytes: number): Readonly<Record<HeldBodyFault, Refusal>> => ({
   too_large: new Refusal('body_too_large', `The body is larger than ${limitBytes} bytes.`),
   framing: new Refusal('malformed_json', 'The body has far more framing than content. Send it in larger chunks.'),
   incomplete: MALFORMED,

@@ -26,7 +26,7 @@ import { signatureHeaders } from '../../formats/webhook-signature.ts';
 import { isWebhookUrl } from '../../formats/webhook-url.ts';
 
 /** Where a notice is sent. */
-export interface Endpoint {
+export interface WebhookEndpoint {
   readonly url: string;
   /** Keys of the signatures: two while a secret is rotated, so that the receiver can verify with either. */
   readonly secrets: readonly Uint8Array[];
@@ -43,7 +43,7 @@ export type DeliveryOutcome =
   | { readonly kind: 'failed'; readonly reason: string; readonly retryAfterMs: number | null };
 
 /** Sends a notice once. Never rejects: every failure is an outcome. `id` stays the same in all attempts. */
-export type Deliver = (endpoint: Endpoint, message: Message) => Promise<DeliveryOutcome>;
+export type Deliver = (endpoint: WebhookEndpoint, message: Message) => Promise<DeliveryOutcome>;
 
 interface Message {
   readonly id: string;
@@ -71,7 +71,7 @@ export function createDeliver(options: DeliverOptions): Deliver {
   const { clock, closing, resolve, timeoutMs = TIMEOUT_MS } = options;
 
   /** Resolves to the response when its end, or as much of it as is allowed, is read. */
-  async function post({ url: text, secrets, allowPrivate }: Endpoint, message: Message, signal: AbortSignal) {
+  async function post({ url: text, secrets, allowPrivate }: WebhookEndpoint, message: Message, signal: AbortSignal) {
     if (!isWebhookUrl(text, { allowPrivate })) throw new Error('the URL of the endpoint is not allowed');
     if (secrets.length === 0) throw new Error('the endpoint has no secret');
     const url = new URL(text);

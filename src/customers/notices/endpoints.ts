@@ -3,7 +3,7 @@ import { parseWebhookSecret } from '../../formats/webhook-signature.ts';
 import { isWebhookUrl } from '../../formats/webhook-url.ts';
 import type { NotifySecretStore } from '../../store/notify-secrets.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
-import type { DeliveryOutcome, Endpoint } from './delivery.ts';
+import type { DeliveryOutcome, WebhookEndpoint } from './delivery.ts';
 
 interface ConfiguredEndpoint {
   readonly url: string;
@@ -20,7 +20,7 @@ export interface TestedEndpoint {
 }
 
 /** Returns an endpoint of the configuration. */
-export function operatorEndpoint({ secrets, ...endpoint }: ConfiguredEndpoint): Endpoint {
+export function operatorEndpoint({ secrets, ...endpoint }: ConfiguredEndpoint): WebhookEndpoint {
   return { ...endpoint, secrets: keysOf(secrets) };
 }
 
@@ -31,7 +31,7 @@ export function operatorEndpoint({ secrets, ...endpoint }: ConfiguredEndpoint): 
 export async function customerEndpoint(
   { id, notifyUrl: url }: CustomerRecord,
   notifySecrets: Pick<NotifySecretStore, 'inForce'>,
-): Promise<Endpoint | undefined> {
+): Promise<WebhookEndpoint | undefined> {
   if (url === undefined || !isWebhookUrl(url)) return undefined;
   const secrets = keysOf(await notifySecrets.inForce(id));
   return secrets.length > 0 ? { url, secrets, allowPrivate: false } : undefined;

@@ -29,14 +29,14 @@ const RETRY_MS = 5000;
 /** For clocks and timers that run apart. */
 const MARGIN_MS = 500;
 
-type Reply = Pick<LimitCount, 'used' | 'waitMs' | 'holdEndMs' | 'epoch'> & Pick<Grant, 'storeTimeMs'>;
+type WindowReply = Pick<LimitCount, 'used' | 'waitMs' | 'holdEndMs' | 'epoch'> & Pick<Grant, 'storeTimeMs'>;
 
 interface Seen {
   readonly limit: number;
   /** The highest level that usage seemed to have reached; 0: none. */
   level: number;
   /** The last reply that showed a level. */
-  reply: Reply;
+  reply: WindowReply;
   /** Undefined while the level is being handled. After that it is not handled again until then (monotonic ms). */
   untilMs: number | undefined;
 }
@@ -75,7 +75,7 @@ export class LevelObserver {
   }
 
   /** Call it with each reply that shows usage of at least {@link lowestPercent}. */
-  reached(customer: string, limit: number, reply: Reply): void {
+  reached(customer: string, limit: number, reply: WindowReply): void {
     const { clock } = this.#options;
     const level = this.#levels.findLast((each) => 100 * reply.used >= each * limit) ?? 0;
     const seen = this.#seen.get(customer);
@@ -103,7 +103,7 @@ export class LevelObserver {
     // A reply that came meanwhile may have shown a higher level.
     if (seen.level > level) return this.#handle(customer, seen);
     if (counts || level === 0) return REMEMBERED_MS;
-    let shownBy: Reply;
+    let shownBy: WindowReply;
     do {
       shownBy = seen.reply;
       await this.#leasesAreOver(shownBy);
@@ -116,7 +116,7 @@ export class LevelObserver {
     return 0;
   }
 
-  #leasesAreOver({ holdEndMs, storeTimeMs }: Reply): Promise<void> {
+  #leasesAreOver({ holdEndMs, storeTimeMs }: WindowReply): Promise<void> {
     const waitMs = Math.max(0, holdEndMs - storeTimeMs) + REFUNDED_MS + MARGIN_MS;
     return new Promise((resolve) => this.#options.scheduler.after(waitMs, resolve));
   }

@@ -10,7 +10,7 @@ import type { NoticeState, NoticeStore, StoredNotice } from '../../store/notices
 import type { CustomerRecord } from '../../store/record-fields.ts';
 import type { RecordStore } from '../../store/records.ts';
 import { CustomerPlaces } from './customer-places.ts';
-import type { Deliver, DeliveryOutcome, Endpoint } from './delivery.ts';
+import type { Deliver, DeliveryOutcome, WebhookEndpoint } from './delivery.ts';
 import {
   bodyOf,
   CUSTOMER_ENDPOINT,
@@ -45,9 +45,9 @@ interface NoticeSenderOptions {
   readonly records: Pick<RecordStore, 'findCustomerRecord'>;
   readonly storeIsUp: () => boolean;
   /** Returns the endpoints of the configuration; undefined while notices are not configured, which stops everything. */
-  readonly endpoints: () => readonly Endpoint[] | undefined;
+  readonly endpoints: () => readonly WebhookEndpoint[] | undefined;
   /** Resolves to the endpoint that the customer chose. */
-  readonly customerEndpoint: (customer: CustomerRecord) => Promise<Endpoint | undefined>;
+  readonly customerEndpoint: (customer: CustomerRecord) => Promise<WebhookEndpoint | undefined>;
   /** Returns the current name of the customer's plan. */
   readonly planOf: (customer: CustomerRecord) => string;
   readonly deliver: Deliver;
@@ -184,10 +184,10 @@ export class NoticeSender {
     }
   }
 
-  async #endpointsOf(record: CustomerRecord): Promise<ReadonlyMap<string, Endpoint>> {
+  async #endpointsOf(record: CustomerRecord): Promise<ReadonlyMap<string, WebhookEndpoint>> {
     const { endpoints, customerEndpoint } = this.#options;
     const own = await customerEndpoint(record);
-    const all = (endpoints() ?? []).map((endpoint): [string, Endpoint] => [endpoint.url, endpoint]);
+    const all = (endpoints() ?? []).map((endpoint): [string, WebhookEndpoint] => [endpoint.url, endpoint]);
     return new Map(own === undefined ? all : [...all, [CUSTOMER_ENDPOINT, own]]);
   }
 
@@ -206,7 +206,7 @@ export class NoticeSender {
     notice: StoredNotice,
     content: NoticeContent,
     delivery: Delivery,
-    endpoint: Endpoint | undefined,
+    endpoint: WebhookEndpoint | undefined,
   ): Promise<Delivery | undefined> {
     const { deliver, clock, random, observer } = this.#options;
     const { id, customer } = notice;

@@ -16,15 +16,15 @@ const LATE_MS = 1000;
 
 /** Request property with its body: a map would outlive requests that are dropped unanswered. */
 const BODY = Symbol('held body');
-type RequestWithBody = IncomingMessage & { [BODY]?: HeldBody };
+type RequestWithHeldBody = IncomingMessage & { [BODY]?: HeldBody };
 
-export type BodyFault = 'too_large' | 'framing' | 'incomplete';
+export type HeldBodyFault = 'too_large' | 'framing' | 'incomplete';
 
 class HeldBody {
   readonly #req: IncomingMessage;
   readonly #beganMs: number;
   readonly #bytesReadBefore: number;
-  readonly #settled = Promise.withResolvers<BodyFault | undefined>();
+  readonly #settled = Promise.withResolvers<HeldBodyFault | undefined>();
   #content = Buffer.alloc(0);
   #length = 0;
   /** Undefined until a handler asks for the body. */
@@ -41,7 +41,7 @@ class HeldBody {
     req.once('close', () => this.#settled.resolve('incomplete'));
   }
 
-  async read(limitBytes: number, isKnown: boolean): Promise<Buffer | BodyFault> {
+  async read(limitBytes: number, isKnown: boolean): Promise<Buffer | HeldBodyFault> {
     this.#limitBytes = limitBytes;
     this.#isKnown = isKnown;
     if (Math.max(this.#length, Number(this.#req.headers['content-length'] ?? 0)) > limitBytes) return 'too_large';
@@ -77,7 +77,7 @@ class HeldBody {
     if (this.#limitBytes === undefined && length > HELD_BYTES) this.#pause();
   }
 
-  #faultAt(length: number): BodyFault | undefined {
+  #faultAt(length: number): HeldBodyFault | undefined {
     const { socket, headers } = this.#req;
     const framingBytes = socket.bytesRead - this.#bytesReadBefore - length;
     if (headers['transfer-encoding'] !== undefined && framingBytes > MAX_FRAMING_BYTES) return 'framing';
@@ -92,7 +92,7 @@ class HeldBody {
 }
 
 /** Begins to hold the body of a request that has one. Call it as the request arrives. */
-export function holdBody(req: RequestWithBody, res: ServerResponse, nowMs: number): void {
+export function holdBody(req: RequestWithHeldBody, res: ServerResponse, nowMs: number): void {
   if (!announcesBody(req)) return;
   const body = new HeldBody(req, nowMs);
   req[BODY] = body;
@@ -105,15 +105,15 @@ export function holdBody(req: RequestWithBody, res: ServerResponse, nowMs: numbe
  * is held from now on. `isKnown`: the client is authenticated, and may take its time.
  */
 export async function readBody(
-  req: RequestWithBody,
+  req: RequestWithHeldBody,
   res: ServerResponse,
   { limitBytes, isKnown }: { readonly limitBytes: number; readonly isKnown: boolean },
-): Promise<Buffer | BodyFault | undefined> {
+): Promise<Buffer | HeldBodyFault | undefined> {
   if (req[BODY] === undefined) holdBody(req, res, 0);
   return req[BODY]?.read(limitBytes, isKnown);
 }
 
 /** Returns whether an unknown client has not sent the whole body within a second. */
-export function isBodyLate(req: RequestWithBody, nowMs: number): boolean {
+export function isBodyLate(req: RequestWithHeldBody, nowMs: number): boolean {
   return req[BODY]?.isLate(nowMs) ?? false;
 }

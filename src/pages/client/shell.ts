@@ -24,12 +24,13 @@ interface ShellProps {
 
 export function Shell({ site, brand, pages, current, tools, heading, above, children }: ShellProps) {
   const outage = useOutage();
-  const bar = useRef<HTMLElement>(null);
+  const header = useRef<HTMLElement>(null);
   useEffect(() => {
     // The headers of tables stay below the bar, which has one or more lines.
-    const setHeight = () => document.documentElement.style.setProperty('--bar', `${bar.current?.offsetHeight ?? 0}px`);
+    const setHeight = () =>
+      document.documentElement.style.setProperty('--page-header', `${header.current?.offsetHeight ?? 0}px`);
     const sized = new ResizeObserver(setHeight);
-    if (bar.current) sized.observe(bar.current);
+    if (header.current) sized.observe(header.current);
     return () => sized.disconnect();
   }, []);
   useEffect(() => {
@@ -39,7 +40,7 @@ export function Shell({ site, brand, pages, current, tools, heading, above, chil
   }, [heading]);
   return html`
     <a class="skip" href="#main">Skip to the content</a>
-    <header class="bar" ref=${bar}>
+    <header class="page-header" ref=${header}>
       <div class="top">
         ${brand}
         <nav aria-label="Pages">${pages.map(

@@ -15,7 +15,7 @@ import { KeysPage } from './keys-page.ts';
 import { linkCode } from './link-code.ts';
 import { UsagePage } from './usage-page.ts';
 
-type Page = readonly [
+type PortalPage = readonly [
   name: string,
   title: string,
   page: ComponentType<{ session: PortalSessionDocument }>,
@@ -23,7 +23,7 @@ type Page = readonly [
   scopes: PortalSessionDocument['scopes'],
 ];
 
-const PAGES: readonly Page[] = [
+const PAGES: readonly PortalPage[] = [
   ['', 'Usage', UsagePage, ['usage:read']],
   ['keys', 'API keys', KeysPage, ['keys:read', 'keys:write']],
 ];
@@ -122,7 +122,7 @@ function Pages({ settings, session, leave }: PagesProps) {
     tools=${tools} heading=${heading}>
     ${
       suspended &&
-      html`<p class="notice"><strong>This account is suspended.</strong> Its requests are refused, and its keys can be seen but not changed. Contact support.</p>`
+      html`<p class="account-warning"><strong>This account is suspended.</strong> Its requests are refused, and its keys can be seen but not changed. Contact support.</p>`
     }
     ${Page && html`<${Page} session=${session} />`}
   <//>`;

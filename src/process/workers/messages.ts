@@ -12,7 +12,7 @@ export interface WorkerMethods extends Pick<DataPlane, 'leaseState' | 'refusals'
   finishDrain(drainMs: number): Promise<void>;
 }
 
-export interface Call<Method extends keyof WorkerMethods = keyof WorkerMethods> {
+export interface WorkerCall<Method extends keyof WorkerMethods = keyof WorkerMethods> {
   readonly kind: 'call';
   readonly id: number;
   readonly method: Method;
@@ -20,7 +20,7 @@ export interface Call<Method extends keyof WorkerMethods = keyof WorkerMethods> 
 }
 
 /** `start` is the first message. Calls wait for the end of the start. */
-export type ToWorker = Call | { readonly kind: 'start'; readonly workerId: number; readonly config: Config };
+export type ToWorker = WorkerCall | { readonly kind: 'start'; readonly workerId: number; readonly config: Config };
 
 /** What a worker reports on its own. */
 export type Report =

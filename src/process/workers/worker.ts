@@ -10,7 +10,7 @@ import type { Logger } from '../../observability/logger.ts';
 import { type DataPlaneStatus, openDataPlane } from '../data-plane.ts';
 import { openLog } from '../observed-store.ts';
 import { readVersion } from '../version.ts';
-import type { Call, ToPrimary, ToWorker, WorkerMethods } from './messages.ts';
+import type { ToPrimary, ToWorker, WorkerCall, WorkerMethods } from './messages.ts';
 import { shareFailures } from './shared-failures.ts';
 
 /** A worker that is killed loses what it counted since its last report. */
@@ -96,7 +96,7 @@ async function start(workerId: number, config: Config, exit: PromiseWithResolver
   return { methods, logger };
 }
 
-async function reply({ methods, logger }: Running, { id, method, args }: Call): Promise<void> {
+async function reply({ methods, logger }: Running, { id, method, args }: WorkerCall): Promise<void> {
   try {
     const call = methods[method] as (...args: readonly unknown[]) => unknown;
     send({ kind: 'reply', id, result: { value: await call(...args) } });

@@ -5,7 +5,7 @@ import { InvalidCursorError } from '../errors.ts';
 import { idBefore, pageOf } from './cursor.ts';
 import type { EmbeddedContext } from './database.ts';
 
-type AuditRow = AuditFields & { readonly id: number };
+type StoredAuditRow = AuditFields & { readonly id: number };
 
 export function embeddedAudit({ database, sql, run, transact }: EmbeddedContext): AuditStore {
   const insert = database.prepare(
@@ -28,7 +28,7 @@ export function embeddedAudit({ database, sql, run, transact }: EmbeddedContext)
       // Without a bound, the texts that sort before and after every timestamp.
       const [from, to] = [fromMs === undefined ? '' : isoTime(fromMs), toMs === undefined ? '~' : isoTime(toMs)];
       return run('read_audit', () => {
-        const rows = sql.all<AuditRow>`
+        const rows = sql.all<StoredAuditRow>`
           SELECT * FROM audit WHERE id < ${below} AND at >= ${from} AND at < ${to}
           ORDER BY id DESC LIMIT ${limit + 1}`;
         return pageOf(rows, limit, listedEntryFrom);
@@ -39,7 +39,7 @@ export function embeddedAudit({ database, sql, run, transact }: EmbeddedContext)
 
 const isoTime = (ms: number) => new Date(ms).toISOString();
 
-function listedEntryFrom(row: AuditRow): (AuditEntry & { readonly id: string }) | undefined {
+function listedEntryFrom(row: StoredAuditRow): (AuditEntry & { readonly id: string }) | undefined {
   const entry = auditEntryFrom(row);
   return entry && { ...entry, id: String(row.id) };
 }

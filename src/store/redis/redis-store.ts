@@ -216,11 +216,11 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   return store;
 }
 
-type ConnectionEvents = Required<Pick<RedisConnectionOptions, 'onChange' | 'onReadOnly'>> &
+type StoreConnectionEvents = Required<Pick<RedisConnectionOptions, 'onChange' | 'onReadOnly'>> &
   Pick<InvalidationPushOptions, 'onPush' | 'onFailure'>;
 
 /** Returns the connections of a store, to one server or to each master of a cluster. */
-function createConnections(options: RedisStoreOptions, names: RedisKeyNames, events: ConnectionEvents) {
+function createConnections(options: RedisStoreOptions, names: RedisKeyNames, events: StoreConnectionEvents) {
   const address = parseStoreUrl(options.url);
   // The message omits the URL, which may contain a password.
   if (address.kind === 'invalid' || address.kind === 'sqlite') throw new Error('store.url does not name a Redis');

@@ -13,7 +13,7 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../../src/base/clock.ts';
-import { createDeliver, type Endpoint } from '../../../src/customers/notices/delivery.ts';
+import { createDeliver, type WebhookEndpoint } from '../../../src/customers/notices/delivery.ts';
 import { newWebhookSecret, parseWebhookSecret } from '../../../src/formats/webhook-signature.ts';
 import { createCertificate } from '../../support/certificates.ts';
 
@@ -66,7 +66,7 @@ function resolver(...answers: string[][]) {
 
 type Options = Partial<Parameters<typeof createDeliver>[0]>;
 
-function deliver(endpoint: Partial<Endpoint>, options: Options = {}) {
+function deliver(endpoint: Partial<WebhookEndpoint>, options: Options = {}) {
   const key = parseWebhookSecret(SECRET);
   const { signal } = new AbortController();
   return createDeliver({ clock: systemClock, closing: signal, ...options })(

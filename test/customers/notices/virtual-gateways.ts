@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
-import type { Deliver, DeliveryOutcome, Endpoint } from '../../../src/customers/notices/delivery.ts';
+import type { Deliver, DeliveryOutcome, WebhookEndpoint } from '../../../src/customers/notices/delivery.ts';
 import { LevelObserver } from '../../../src/customers/notices/level-observer.ts';
 import type { NoticeContent } from '../../../src/customers/notices/notice.ts';
 import { type DeliveryResult, NoticeSender } from '../../../src/customers/notices/notice-sender.ts';
@@ -14,7 +14,7 @@ import { VirtualWorld } from '../../../tools/simulator/virtual-world.ts';
 import { openEmbeddedContext } from '../../support/embedded-context.ts';
 
 export const MINUTE_MS = 60_000;
-export const ENDPOINT: Endpoint = { url: 'https://ops.example/hook', secrets: [], allowPrivate: false };
+export const ENDPOINT: WebhookEndpoint = { url: 'https://ops.example/hook', secrets: [], allowPrivate: false };
 
 export interface Delivered {
   readonly id: string;
@@ -44,7 +44,7 @@ export interface VirtualGateways {
 export interface VirtualGatewaysOptions {
   readonly seed: number;
   readonly limit: number;
-  readonly endpoints?: readonly Endpoint[];
+  readonly endpoints?: readonly WebhookEndpoint[];
   /** Of the customer's own endpoint. */
   readonly notifyUrl?: string;
 }

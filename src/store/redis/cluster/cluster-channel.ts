@@ -49,7 +49,7 @@ interface Script {
   readonly numberOfKeys: number;
 }
 
-type Call<T> = (redis: RedisClient) => Promise<T>;
+type ClusterCall<T> = (redis: RedisClient) => Promise<T>;
 
 /** The client of a {@link ClusterChannel}. */
 export class RoutedClient extends RedisClient {
@@ -90,7 +90,7 @@ export class RoutedClient extends RedisClient {
     if (key === undefined)
       return Promise.reject(new Error(`${command.name} has no name, so no master can be chosen for it`));
     const { name, args } = command;
-    const call: Call<unknown> = async (redis) =>
+    const call: ClusterCall<unknown> = async (redis) =>
       redis.sendCommand(new RedisCommand(name, [...args], { replyEncoding: 'utf8' }));
     return this.#send(String(key), call, call);
   }
@@ -119,7 +119,7 @@ export class RoutedClient extends RedisClient {
     await Promise.all([...groups].map(send));
     const redirected = commands.map(async (command, index) => {
       if (redirectionFrom(replies[index]?.[0]) === undefined) return;
-      const call: Call<unknown> = (redis) => redis.call(...(command as [string, ...(string | number)[]]));
+      const call: ClusterCall<unknown> = (redis) => redis.call(...(command as [string, ...(string | number)[]]));
       replies[index] = await this.#send(nameOf(command), call, call).then((reply) => [null, reply] as const, failed);
     });
     await Promise.all(redirected);
@@ -131,7 +131,7 @@ export class RoutedClient extends RedisClient {
   }
 
   /** Sends synchronously, so that a session that is read in the same turn of the event loop is the one that was used. */
-  async #send<T>(name: string, call: Call<T>, askingCall: Call<T>): Promise<T> {
+  async #send<T>(name: string, call: ClusterCall<T>, askingCall: ClusterCall<T>): Promise<T> {
     const slot = slotOf(name);
     let send = () => this.#connectionFor(slot).attempt(call);
     for (let redirections = 0; ; redirections += 1) {
@@ -146,7 +146,7 @@ export class RoutedClient extends RedisClient {
   }
 
   /** Resolves to how to send the command again. */
-  async #redirected<T>(redirection: Redirection, slot: number, call: Call<T>, askingCall: Call<T>) {
+  async #redirected<T>(redirection: Redirection, slot: number, call: ClusterCall<T>, askingCall: ClusterCall<T>) {
     if (redirection.kind === 'ask') {
       const importer = await this.#cluster.connectionToImporter(this.#role, slot, redirection.host, redirection.port);
       return () =>
