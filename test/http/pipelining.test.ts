@@ -55,9 +55,9 @@ describe('what follows the last request of a connection is not worked on', () =>
     ['Connection: Close', ['Connection: Close']],
     ['close among others', ['Connection: x, close, keep-alive']],
     ['an expectation, after which the caller could send anything', ['Expect: 100-continue']],
-    ['the wish for another protocol', ['Connection: Upgrade', 'Upgrade: websocket']],
-    ['the wish for another protocol without Connection', ['Upgrade: h2c']],
-  ])('%s', async (_, fields) => {
+    ['the wish for another protocol', ['Upgrade: h2c']],
+    ['the wish for WebSockets, which is refused', ['Connection: Upgrade', 'Upgrade: websocket'], 501],
+  ])('%s', async (_, fields, status = 200) => {
     for (const rest of [
       numbered(1),
       numbered(1) + numbered(2),
@@ -67,11 +67,11 @@ describe('what follows the last request of a connection is not worked on', () =>
       numbered(1, 'Connection: close'),
     ]) {
       const tried = await statuses(numbered(0, ...fields) + rest, 1);
-      expect(tried).toMatchObject({ answers: [200], seen: ['0'], end: 'closed' });
+      expect(tried).toMatchObject({ answers: [status], seen: status === 200 ? ['0'] : [], end: 'closed' });
     }
     const second = await statuses(numbered(0) + numbered(1, ...fields) + numbered(2), 2);
-    expect(second).toMatchObject({ answers: [200, 200], end: 'closed' });
-    expect(second.seen.toSorted()).toEqual(['0', '1']);
+    expect(second).toMatchObject({ answers: [200, status], end: 'closed' });
+    expect(second.seen.toSorted()).toEqual(status === 200 ? ['0', '1'] : ['0']);
   });
 
   it.each([
