@@ -17,6 +17,8 @@ export interface Target {
   readonly faults: readonly Fault[];
   /** Holds the replies of the store back. Resolves to what ends that. */
   readonly slow?: Fault['begin'] | undefined;
+  /** Resolves when the instances know of each other again, after their clock was set ahead. */
+  readonly settled?: () => Promise<void>;
   /** How long requests wait for a connection before they begin: {@link BEGIN_LATE_MS}, or less in tests. */
   readonly beginLateMs: number;
 }
@@ -100,6 +102,7 @@ export async function attack(target: Target): Promise<Finding[]> {
       await burst(2);
     }),
   );
+  await target.settled?.();
   for (const fault of faults) {
     findings.push(
       await run(fault.name, target, async (burst) => {

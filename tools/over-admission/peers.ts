@@ -17,6 +17,8 @@ const INSTANCES = 2;
 const HOUR_MS = 3_600_000;
 /** After the clock was set ahead, connections that were idle for too long are closed, and instances announce themselves. */
 const SETTLE_MS = 1000;
+/** Tollgate announces its instances every 10 s: two announcements later, each counts the others. */
+const ANNOUNCED_MS = 21_000;
 /** Half as many as an attack has to each instance: the others wait, with units that were granted to them. */
 const FEW_CONNECTIONS = 'max_connections: 16\n  max_connections_per_customer: 16';
 const UNPINNED = { measured: [], loading: [], remark: '' };
@@ -81,6 +83,7 @@ export async function attackPeer({ peer, onError }: Subject, programs: Programs,
       await setTimeout(SETTLE_MS);
     },
     faults: redis.faults,
+    settled: () => setTimeout(ANNOUNCED_MS),
     slow: redis.faults[0]?.begin,
     beginLateMs: BEGIN_LATE_MS,
   });
