@@ -7,7 +7,7 @@ import { HIDDEN, withoutUserInfo } from './disclose.ts';
 import { isMapping } from './document.ts';
 import { settingAt } from './json-schema.ts';
 import { formatPath, type Path, pathKey } from './problems.ts';
-import { isKeyWithin, needsRestart, type TakesEffect, takesEffect } from './reloadable-settings.ts';
+import { isKeyWithin, type TakesEffect, takesEffect } from './reloadable-settings.ts';
 import { filedPaths } from './secrets.ts';
 
 export interface ConfigChange {
@@ -27,16 +27,16 @@ export const MAX_LISTED_CHANGES = 100;
 
 /**
  * Values that may differ although the disclosed ones are equal, by the key under which a change is reported: that of the
- * setting, of the list that contains it, or of a whole section that only a restart can change.
+ * setting, or of the whole section if only a restart can change it.
  */
 function hiddenValues(config: Config): ReadonlyMap<string, unknown> {
+  const valueAt = (path: Path) => path.reduce<unknown>(configMember, config);
   const values = comparedPaths(config.disclosed).map((path): [string, unknown] => {
     const [section, name = ''] = [path.slice(0, -1), path.at(-1)];
+    if (takesEffect(formatPath(path)) === 'restart') return [formatPath(section), valueAt(section)];
     const file = [...section, `${name}_file`];
-    const whole = path.map((_, index) => path.slice(0, index + 1)).find((each) => needsRestart(formatPath(each)));
-    const key = whole ?? (settingAt(path) ? path : file);
-    const member = whole ?? [...section, settingAt(file)?.secretMember ?? name];
-    return [formatPath(key), member.reduce<unknown>(configMember, config)];
+    const member = settingAt(file)?.secretMember ?? name;
+    return [formatPath(settingAt(path) ? path : file), valueAt([...section, member])];
   });
   return new Map(values);
 }

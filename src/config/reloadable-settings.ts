@@ -49,11 +49,6 @@ export function takesEffect(key: string): TakesEffect {
   return RELOADABLE.some((reloadable) => isKeyWithin(key, reloadable)) ? 'reload' : 'restart';
 }
 
-/** Returns whether a reload applies no change of a key or below it. */
-export function needsRestart(key: string): boolean {
-  return takesEffect(key) === 'restart' && !RELOADABLE.some((reloadable) => isKeyWithin(reloadable, key));
-}
-
 /** Returns whether `key` is `section`, or below it. */
 export function isKeyWithin(key: string, section: string): boolean {
   return key === section || (key.startsWith(section) && /^[.[]/.test(key.slice(section.length)));

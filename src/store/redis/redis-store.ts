@@ -15,6 +15,7 @@
 import { setTimeout } from 'node:timers/promises';
 import { ReplyError } from 'ioredis';
 import type { Clock } from '../../base/clock.ts';
+import { Throttle } from '../../base/throttle.ts';
 import { parseStoreUrl } from '../../formats/store-address.ts';
 import type { StoreObserver, StoreOp } from '../observer.ts';
 import type { Store } from '../store.ts';
@@ -81,7 +82,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
   let wasUp: boolean | undefined;
   let reached = false;
   let lastError: string | undefined;
-  let reconnectedMs = Number.NEGATIVE_INFINITY;
+  const reconnects = new Throttle(clock, RECONNECT_MS, 1);
   const warnedOf = new Set<string>();
 
   const connections = createConnections(options, names, {
@@ -138,10 +139,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
 
   /** Reconnects all connections: one that only reads would not notice that its server has become a replica. */
   const reconnect = () => {
-    const nowMs = clock.monotonicMs();
-    if (nowMs - reconnectedMs < RECONNECT_MS) return;
-    reconnectedMs = nowMs;
-    connections.reconnect('the server refuses writes as a replica');
+    if (reconnects.isDue('')) connections.reconnect('the server refuses writes as a replica');
   };
 
   /**
