@@ -85,9 +85,15 @@ test('a customer that is suspended in the middle of long leases is refused in ev
   const { redis, gateways, customer, key } = system;
   const leasesOf = async (gateway: TestGateway): Promise<{ units: number; ends_in_seconds: number }[]> =>
     (await callAdmin(gateway, `/admin/v1/customers/${customer}/explain`)).body.instance.leases;
+  // Rates are counted in slots of this length: at the end of one, what the slot before it had counts little.
+  const slotMs = 10_000;
+  const toNextSlot = () => {
+    passedMs += slotMs - (clock.monotonicMs() % slotMs);
+  };
   // A few requests, and then another in a while.
+  toNextSlot();
   for (let request = 0; request < 5; request++) await untilEverywhere(system, ({ status }) => status === 200);
-  passedMs += 10_000;
+  toNextSlot();
   await untilEverywhere(system, ({ status }) => status === 200);
   await untilEverywhere(system, ({ status }) => status === 200);
   const startedMs = awakeMs();
