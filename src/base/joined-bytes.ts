@@ -1,5 +1,5 @@
 /** A piece of this size or more is kept as it is. */
-const PART_BYTES = 4096;
+const PART_BYTES = 512;
 const EMPTY = Buffer.alloc(0);
 
 /**
