@@ -6,6 +6,8 @@ interface Addresses {
   readonly admin: string;
   /** A link of one demo customer, good once. */
   readonly portalLink: string;
+  /** The header in which clients send a key. */
+  readonly keyHeader: string;
 }
 
 /**
@@ -17,6 +19,7 @@ export function banner(addresses: Addresses, generatedToken: string | undefined)
     const own = 'requests_per_hour' in customer ? ` (${customer.requests_per_hour} requests an hour of its own)` : '';
     return `    ${customer.key.padEnd(22)} ${customer.plan}${own}`;
   });
+  const scheme = addresses.keyHeader.toLowerCase() === 'authorization' ? 'Bearer ' : '';
   const token =
     generatedToken === undefined
       ? 'the admin token (TOLLGATE_ADMIN_TOKEN)'
@@ -35,7 +38,7 @@ ${list.join('\n')}
     ${addresses.portalLink}
 
   Try:
-    curl -i -H 'Authorization: Bearer ${DEMO_CUSTOMERS[0].key}' '${addresses.public}/v1/conversations?limit=2'
+    curl -i -H '${addresses.keyHeader}: ${scheme}${DEMO_CUSTOMERS[0].key}' '${addresses.public}/v1/conversations?limit=2'
     curl -i ${addresses.public}/v1/conversations
     curl -s ${addresses.ops}/readyz
     curl -s ${addresses.ops}/metrics | grep ^tollgate_

@@ -28,6 +28,7 @@ const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
 env.SAMPLE_BACKEND_URL = backend.url.origin;
 
 let portalLink = '';
+let keyHeader = '';
 const command = ['start', '--config', 'config/quickstart.yaml', ...process.argv.slice(2)];
 const status = await runCommandLine(command, {
   // The public port opens when the demo customers exist: otherwise their keys would get 401 in the first moments.
@@ -35,10 +36,11 @@ const status = await runCommandLine(command, {
     const client = new AdminClient({ url: admin, token, tokenSource: 'TOLLGATE_ADMIN_TOKEN' });
     await createDemoCustomers(client);
     portalLink = await createPortalLink(client, portal);
+    [keyHeader = ''] = (await client.call('GET /admin/v1/config')).auth.key_headers;
   },
   async onStarted({ admin = '', ...addresses }) {
     // Only a generated token is shown: one that the user set would end up in the output.
-    process.stdout.write(banner({ ...addresses, admin, portalLink }, generatedToken));
+    process.stdout.write(banner({ ...addresses, admin, portalLink, keyHeader }, generatedToken));
   },
 });
 process.exit(status);

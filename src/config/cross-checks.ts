@@ -2,6 +2,7 @@
  * Rules that concern several keys. Each rule skips values that are invalid by themselves, so that one run reports both
  * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
+import { comparableName } from '../formats/header-names.ts';
 import {
   isRoutePrefix,
   isWildcard,
@@ -57,6 +58,7 @@ export function crossCheck(document: YamlDocument, isValid: SchemaCheck['isValid
   checkAdminToken(context);
   checkPortal(context);
   checkStore(context);
+  checkKeyHeaders(context);
   checkAuthorization(context);
   checkAssertion(context);
   checkListenTls(context);
@@ -256,6 +258,17 @@ function checkStore({ given, valid, report, secrets }: CheckContext): void {
   if (address.kind === 'sqlite' && workers !== undefined && workers !== 1) {
     report(['workers'], 'must be 1 with the embedded store; several workers need Redis in store.url');
   }
+}
+
+function checkKeyHeaders(context: CheckContext): void {
+  const path = ['auth', 'key_headers'];
+  const names = validItems(context, path).map(([index, name]) => [index, comparableName(name.toLowerCase())] as const);
+  checkRepeats(names, (index, earlier) =>
+    context.report(
+      [...path, index],
+      `is the same name as key_headers[${earlier}], for servers that read _ as -; keep one`,
+    ),
+  );
 }
 
 function checkAuthorization({ given, valid, report, secrets }: CheckContext): void {

@@ -30,6 +30,7 @@ const RELOADABLE: readonly string[] = [
   'plans',
   'overrides',
   'auth.realm',
+  'auth.key_headers',
   'auth.cache_seconds',
   'auth.stale_if_error_seconds',
   'auth.failures_per_minute',

@@ -152,7 +152,7 @@ const upstream = types.mapping({
   credentials: types
     .oneOf(['strip', 'forward', 'replace'])
     .default('strip')
-    .describe("What happens to the client's Authorization header: removed, forwarded, or replaced."),
+    .describe("What happens to the header with the client's key: removed, forwarded, or replaced by Authorization."),
   authorization: types
     .secret('secret')
     .optional()
@@ -264,6 +264,8 @@ const DEFAULT_PLANS: Record<string, z.input<typeof plan>> = {
   enterprise: { requests_per_hour: 'custom' },
 };
 
+const KEY_HEADERS_RULE = 'must have one to four names';
+
 export const configSchema = types.mapping({
   listen: listen.prefault({}).describe('The public listener: the routes and nothing else.'),
   ops: ops.prefault({}).describe('The ops listener: health, metrics, and the keys that verify assertions.'),
@@ -352,6 +354,12 @@ export const configSchema = types.mapping({
   auth: types
     .mapping({
       realm: types.realm.default('api').describe('The realm in WWW-Authenticate.'),
+      key_headers: types
+        .listOf(types.keyHeader.describe('A name, compared without case. Authorization means the Bearer scheme.'))
+        .min(1, KEY_HEADERS_RULE)
+        .max(4, KEY_HEADERS_RULE)
+        .default(['Authorization'])
+        .describe('The headers in which clients may send their key; a request must have exactly one of them, once.'),
       cache_seconds: types.seconds
         .default(30)
         .describe(

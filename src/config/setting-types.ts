@@ -6,6 +6,7 @@ import { METHODS } from 'node:http';
 import { z } from 'zod';
 import { camelCased } from '../base/camel-case.ts';
 import { isAddressOrBlock } from '../formats/address-block.ts';
+import { isKeyHeader } from '../formats/header-names.ts';
 import { isCustomerId } from '../formats/ids.ts';
 import { isScope } from '../formats/key-restrictions.ts';
 import {
@@ -156,6 +157,13 @@ export const stringOrUri = text(
   'text',
   'must be 1 to 512 printable ASCII characters without spaces',
   /^[\x21-\x7e]{1,512}$/,
+);
+
+/** Other headers have a meaning of their own, for HTTP, browsers or the gateway. */
+export const keyHeader = text(
+  'header',
+  'must be the name of a header without another meaning: a letter, then at most 63 letters, digits, _ and -; no header that HTTP defines, that browsers add, or that the gateway reads, drops or sends',
+  isKeyHeader,
 );
 
 /** Shorter assertions could expire during a slow request; longer ones could outlive the API key they represent. */

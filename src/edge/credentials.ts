@@ -1,7 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { unescape as decodePercent } from 'node:querystring';
 import { containsGeneratedKey, isPossibleKey } from '../formats/api-key.ts';
+import { comparableName } from '../formats/header-names.ts';
 import type { Problem } from '../http/problems/document.ts';
+import { listed } from './routes.ts';
 
 /** How to treat a request with a valid API key that a browser sent (setting `auth.browser_keys`). */
 export type BrowserKeys = 'allow' | 'warn' | 'reject';
@@ -9,33 +11,58 @@ export type BrowserKeys = 'allow' | 'warn' | 'reject';
 const REFUSAL_CODES = { missing: 'missing_key', in_query: 'key_in_query', malformed: 'malformed_key' } as const;
 
 type ClientCredentials =
-  | { readonly token: string }
+  /** `header`: the name of the header that held the token, as in the configuration. */
+  | { readonly token: string; readonly header: string }
   | { readonly reason: keyof typeof REFUSAL_CODES; readonly problem: Problem };
 
-/** Values for `WWW-Authenticate` (RFC 6750 §3): without credentials there is no error attribute (§3.1). */
-export interface Challenges {
-  readonly missing: string;
-  readonly invalidRequest: string;
-  readonly invalidToken: string;
-}
-
-export function createChallenges(realm: string): Challenges {
-  const bearer = `Bearer realm="${realm}"`;
-  return {
-    missing: bearer,
-    invalidRequest: `${bearer}, error="invalid_request"`,
-    invalidToken: `${bearer}, error="invalid_token"`,
+/** The headers that may hold the API key (setting `auth.key_headers`), and what responses say about them. */
+export interface KeyHeaders {
+  /** As configured. */
+  readonly names: readonly string[];
+  /** The same in lower case, in the same order. With four names at most, faster than a Map. */
+  readonly lowerNames: readonly string[];
+  /** All spellings of these names and of Authorization, which may hold other credentials, as `comparableName` returns them. */
+  readonly comparableNames: ReadonlySet<string>;
+  /** Whether `comparableNames` has a name of a length: names of other lengths need no lower-casing. Faster than a Set. */
+  readonly lengths: readonly (true | undefined)[];
+  /** What a client sends, for sentences. */
+  readonly example: string;
+  /** Values for `WWW-Authenticate` (RFC 6750 §3): without credentials there is no error attribute (§3.1). */
+  readonly challenges: {
+    readonly missing: string;
+    readonly invalidRequest: string;
+    readonly invalidToken: string;
+    readonly insufficientScope: string;
   };
 }
 
-/** `wanted`: a name in lower case. */
-function countHeaders(rawHeaders: readonly string[], wanted: string): number {
-  let count = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i];
-    if (name?.length === wanted.length && name.toLowerCase() === wanted) count++;
-  }
-  return count;
+export function createKeyHeaders(names: readonly string[], realm: string): KeyHeaders {
+  const lowerNames = names.map((name) => name.toLowerCase());
+  const scheme = lowerNames.includes(AUTHORIZATION) ? 'Bearer' : 'ApiKey';
+  const missing = `${scheme} realm="${realm}"${scheme === 'Bearer' ? '' : `, header="${names[0]}"`}`;
+  const comparableNames = new Set([...lowerNames, AUTHORIZATION].map(comparableName));
+  const lengths: (true | undefined)[] = [];
+  for (const { length } of comparableNames) lengths[length] = true;
+  return {
+    names,
+    lowerNames,
+    comparableNames,
+    lengths,
+    example: names.map((name) => `"${name}: ${isBearer(name) ? 'Bearer ' : ''}<API_KEY>"`).join(' or '),
+    challenges: {
+      missing,
+      invalidRequest: `${missing}, error="invalid_request"`,
+      invalidToken: `${missing}, error="invalid_token"`,
+      insufficientScope: `${scheme} error="insufficient_scope"`,
+    },
+  };
+}
+
+const AUTHORIZATION = 'authorization';
+
+/** Returns whether a header holds the key after a scheme. All others hold nothing but the key. */
+function isBearer(name: string): boolean {
+  return name.toLowerCase() === AUTHORIZATION;
 }
 
 /**
@@ -57,7 +84,7 @@ export function isSentByBrowser(headers: IncomingHttpHeaders): boolean {
 
 /** What the refusal of a key needs of the settings. */
 export interface KeyRefusalSettings {
-  readonly challenges: Challenges;
+  readonly keyHeaders: KeyHeaders;
   readonly documentationUrl?: string | undefined;
 }
 
@@ -71,45 +98,79 @@ export function newKeyAdvice({ documentationUrl }: KeyRefusalSettings): string {
 function refused(
   reason: keyof typeof REFUSAL_CODES,
   detail: string,
-  { challenges: { invalidRequest, missing } }: KeyRefusalSettings,
+  { keyHeaders: { challenges } }: KeyRefusalSettings,
 ): ClientCredentials {
-  const headers = ['WWW-Authenticate', reason === 'malformed' ? invalidRequest : missing];
+  const headers = ['WWW-Authenticate', reason === 'malformed' ? challenges.invalidRequest : challenges.missing];
   return { reason, problem: { code: REFUSAL_CODES[reason], detail, headers } };
 }
 
+/** Headers in which clients often send a key; said if one of them is not read. */
+const COMMON_NAMES = ['X-API-Key', 'Authorization'];
+
 /**
- * Returns the bearer token of a request, or the refusal (RFC 6750 §2.1, RFC 9110 §11.4). Counts Authorization headers
- * in `rawHeaders`, because Node.js uses the first of two, and the backend might use the second. Searches `query` for a
- * key only if there is no Authorization header.
+ * Returns the API key of a request, or the refusal (RFC 6750 §2.1, RFC 9110 §11.4). Reads `rawHeaders`, because Node.js
+ * drops or joins repeated headers, of which the backend might use another one. Searches `query` for a key only if there is
+ * no header for it.
  */
 export function readCredentials(
-  authorization: string | undefined,
   rawHeaders: readonly string[],
   query: string,
   settings: KeyRefusalSettings,
 ): ClientCredentials {
-  if (authorization === undefined) {
+  const { names, lowerNames, lengths, example } = settings.keyHeaders;
+  let header: string | undefined;
+  let value = '';
+  let authorizations = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] ?? '';
+    if (lengths[name.length] !== true) continue;
+    const lower = name.toLowerCase();
+    const index = lowerNames.indexOf(lower);
+    if (index < 0) {
+      if (lower !== AUTHORIZATION || ++authorizations < 2) continue;
+      return refused('malformed', 'Send at most one Authorization header.', settings);
+    }
+    if (header !== undefined) {
+      const expected = names.length === 1 ? `one ${header} header` : `one of the headers ${listed(names)}`;
+      return refused('malformed', `Send exactly ${expected}.`, settings);
+    }
+    header = names[index];
+    value = rawHeaders[i + 1] ?? '';
+  }
+  if (header === undefined) {
     if (hasKeyInQuery(query)) {
       // Does not repeat the key.
-      const detail = `There is an API key in the query, where servers and proxies log it. Consider it exposed: ${newKeyAdvice(settings)}, and send that as "Authorization: Bearer <API_KEY>".`;
+      const detail = `There is an API key in the query, where servers and proxies log it. Consider it exposed: ${newKeyAdvice(settings)}, and send that as ${example}.`;
       return refused('in_query', detail, settings);
     }
-    const other = countHeaders(rawHeaders, 'x-api-key') > 0 ? 'The X-API-Key header is not read. ' : '';
-    return refused('missing', `${other}Send your API key as "Authorization: Bearer <API_KEY>".`, settings);
+    const other = COMMON_NAMES.find((name) => !lowerNames.includes(name.toLowerCase()) && hasHeader(rawHeaders, name));
+    const hint = other === undefined ? '' : `The ${other} header is not read. `;
+    return refused('missing', `${hint}Send your API key as ${example}.`, settings);
   }
-  if (countHeaders(rawHeaders, 'authorization') > 1) {
-    return refused('malformed', 'Send exactly one Authorization header.', settings);
-  }
-  const space = authorization.indexOf(' ');
-  const scheme = space < 0 ? authorization : authorization.slice(0, space);
+  if (!isBearer(header)) return keyIn(header, value, `The value of ${header}`, settings);
+  const space = value.indexOf(' ');
+  const scheme = space < 0 ? value : value.slice(0, space);
+  // An empty header beside others that may hold the key is a mistake of the client, not another scheme.
+  if (scheme === '' && names.length > 1) return keyIn(header, value, `The value of ${header}`, settings);
   if (scheme.toLowerCase() !== 'bearer') {
-    const detail = 'The Authorization header must use the Bearer scheme: "Authorization: Bearer <API_KEY>".';
+    const detail = `The Authorization header must use the Bearer scheme: ${example}.`;
     return refused('missing', detail, settings);
   }
   let start = scheme.length;
-  while (authorization.charCodeAt(start) === 0x20) start++;
-  const token = authorization.slice(start);
-  if (isPossibleKey(token)) return { token };
-  const detail = 'The value after "Bearer" is not an API key: send the key exactly as it was shown, and nothing else.';
-  return refused('malformed', detail, settings);
+  while (value.charCodeAt(start) === 0x20) start++;
+  return keyIn(header, value.slice(start), 'The value after "Bearer"', settings);
+}
+
+function keyIn(header: string, token: string, what: string, settings: KeyRefusalSettings): ClientCredentials {
+  if (isPossibleKey(token)) return { token, header };
+  return refused(
+    'malformed',
+    `${what} is not an API key: send the key exactly as it was shown, and nothing else.`,
+    settings,
+  );
+}
+
+/** `wanted`: without regard to case. */
+function hasHeader(rawHeaders: readonly string[], wanted: string): boolean {
+  return rawHeaders.some((name, i) => i % 2 === 0 && name.toLowerCase() === wanted.toLowerCase());
 }

@@ -132,11 +132,12 @@ export function createPublicApp(parts: PublicAppParts): Express {
     context.path = match.path + verdict.query;
     context.passed = verdict;
 
-    const credentials = readCredentials(req.headers.authorization, req.rawHeaders, verdict.query, settings);
+    const credentials = readCredentials(req.rawHeaders, verdict.query, settings);
     if ('problem' in credentials) {
       recorder.authenticated(credentials.reason);
       return refuse(context, credentials.problem);
     }
+    context.keyHeader = credentials.header;
     return proceed(context, authenticator.authenticate(credentials.token), authenticated);
   }
 
@@ -146,6 +147,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const isFirst = context.known === undefined;
     if (isFirst) recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
     if (authentication.outcome === 'invalid') return refuseKey(context, authentication);
+    if (isFirst) recorder.keyHeader(context.keyHeader ?? '');
     const { key, customer, addresses } = authentication;
     context.known = authentication;
     context.keyId = key.id;
@@ -160,7 +162,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
       if (settings.browserKeys === 'reject') return refuse(context, refusals.browserUse(settings));
     }
     if (customer !== undefined && quota.isSuspended(customer)) return refuse(context, refusals.CUSTOMER_SUSPENDED);
-    if (!hasScope) return refuse(context, refusals.insufficientScope(scope));
+    if (!hasScope) return refuse(context, refusals.insufficientScope(scope, settings));
     if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
     if (route?.purpose === 'forward') return admit(context, customer);
     return context.usage === undefined ? readUsage(context, customer) : sendUsage(context);

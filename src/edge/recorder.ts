@@ -82,6 +82,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       customer: context.customer,
       plan,
       keyId: context.keyId,
+      keyHeader: context.keyHeader,
       clientAddress: context.client.address,
       traceId,
       durationMs,
@@ -150,6 +151,9 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     },
 
     authenticated: metrics.auth,
+
+    /** Counts a valid key by the header that held it. */
+    keyHeader: metrics.keyHeader,
 
     /** Counts a dropped X-Tollgate-* request header: only the gateway may identify the customer to the backend. */
     spoofed: metrics.spoofedHeader,

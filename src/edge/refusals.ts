@@ -34,7 +34,7 @@ export function invalidKey(settings: KeyRefusalSettings): Problem {
   return {
     code: 'invalid_key',
     detail: `The API key is not valid. Check that all of it was copied, or ${newKeyAdvice(settings)}.`,
-    headers: ['WWW-Authenticate', settings.challenges.invalidToken],
+    headers: ['WWW-Authenticate', settings.keyHeaders.challenges.invalidToken],
   };
 }
 
@@ -60,8 +60,8 @@ export const ADDRESS_NOT_ALLOWED: Problem = {
 };
 
 /** `scope`: what the route needs. Undefined: the key's scopes are unreadable, and the route needs none. */
-export function insufficientScope(scope: string | undefined): Problem {
-  const challenge = 'Bearer error="insufficient_scope"';
+export function insufficientScope(scope: string | undefined, { keyHeaders }: KeyRefusalSettings): Problem {
+  const { insufficientScope: challenge } = keyHeaders.challenges;
   return {
     code: 'insufficient_scope',
     detail:

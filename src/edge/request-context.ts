@@ -31,6 +31,8 @@ export class RequestContext implements ForwardRequest {
   plan = 'none';
   customer: string | undefined;
   keyId: string | undefined;
+  /** The configured name of the header that holds the key; undefined until a key was read. */
+  keyHeader: string | undefined;
   /** The valid key of the request. */
   known: KnownKey | undefined;
   /** How the hourly quota was decided; undefined if it was not. */
@@ -66,7 +68,7 @@ export class RequestContext implements ForwardRequest {
     this.req = req;
     this.res = res;
     this.settings = settings;
-    this.requestId = chooseRequestId(req.headers['x-request-id'], req.headers.authorization);
+    this.requestId = chooseRequestId(req.headers['x-request-id'], req.rawHeaders, settings.keyHeaders);
     this.startedAtMs = startedAtMs;
     this.client = identifyClient(req, settings);
     this.trace = settings.tracing?.sample(this, settings.trustedProxies);

@@ -1,9 +1,9 @@
 import type { FailedAttempts } from '../http/listener/failed-attempts.ts';
 import type { Tracing } from '../observability/tracing/tracing.ts';
 import type { Assertions } from '../upstream/identity/assertions.ts';
-import type { CredentialsPolicy } from '../upstream/request-headers.ts';
+import type { HeaderPolicy } from '../upstream/request-headers.ts';
 import type { ProxyTrust } from './client-address.ts';
-import type { BrowserKeys, Challenges } from './credentials.ts';
+import type { BrowserKeys, KeyHeaders } from './credentials.ts';
 import type { GuardLimits } from './guard.ts';
 import type { PublicRouteTable } from './routes.ts';
 
@@ -20,10 +20,10 @@ export interface PublicSettings extends ProxyTrust {
   readonly bodyStallTimeoutMs: number;
   /** Maximum requests in progress at once. */
   readonly maxInFlight: number;
-  readonly challenges: Challenges;
+  readonly keyHeaders: KeyHeaders;
   readonly failedKeys: FailedAttempts;
   readonly browserKeys: BrowserKeys;
-  readonly backendHeaders: CredentialsPolicy;
+  readonly backendHeaders: HeaderPolicy;
   /** Whether the backend gets the X-Tollgate-* headers with customer, plan and key id. */
   readonly identityHeaders: boolean;
   /** For problem documents; `{code}` is replaced by the problem's code. */

@@ -11,6 +11,8 @@ export interface AccessRecord extends RequestSample {
   readonly requestId: string;
   readonly customer?: string | undefined;
   readonly keyId?: string | undefined;
+  /** The configured name of the header that held the key. */
+  readonly keyHeader?: string | undefined;
   /** The nearest address that is not a trusted proxy. */
   readonly clientAddress: string;
   /** ID of the trace that the request belongs to (W3C Trace Context). */
@@ -101,6 +103,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           text(',"customer":"', record.customer) +
           text(',"plan":"', record.plan === 'none' ? undefined : record.plan) +
           text(',"key_id":"', record.keyId) +
+          text(',"key_header":"', record.keyHeader) +
           text(',"client":"', record.clientAddress) +
           text(',"trace_id":"', record.traceId) +
           number(',"duration_ms":', record.durationMs) +

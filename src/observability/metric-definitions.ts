@@ -102,6 +102,9 @@ export const METRICS = {
       store_error: 'the store was unavailable',
     },
   }),
+  tollgate_key_header_total: counter('Requests with a valid key, by the header that held it.', {
+    header: 'a name in `auth.key_headers`',
+  }),
   tollgate_browser_use_total: counter(
     'Requests with a valid key that a browser sent; not counted with `auth.browser_keys: allow`.',
     { plan: PLAN, outcome: '`allowed` or `refused`, by `auth.browser_keys`' },

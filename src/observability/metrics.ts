@@ -146,6 +146,7 @@ export function createMetrics(options: MetricsOptions) {
       overhead((overheadMs(sample) ?? 0) / 1000, source);
     },
     auth: counter<[result: AuthResult]>('tollgate_auth_total'),
+    keyHeader: counter<[header: string]>('tollgate_key_header_total'),
     browserUse: counter<[plan: string, outcome: BrowserUseOutcome]>('tollgate_browser_use_total'),
     spoofedHeader: counter('tollgate_spoofed_fields_total'),
     quotaDecision: counter<[plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode]>(

@@ -142,6 +142,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
   function openApps(config: Config) {
     const { host = '', allowedHosts = [] } = config.admin ?? {};
     const { portal } = config;
+    const [keyHeader = ''] = config.auth.keyHeaders;
     const trust = { trustedProxies: new AddressBlocks(config.listen.trustedProxies), trustForwardedHost: false };
     const clientAddress = (req: IncomingMessage) => identifyClient(req, trust).address;
     const dependencies: AdminDependencies = {
@@ -201,7 +202,8 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
     return {
       adminApp: createAdminApp(dependencies, adminCounters),
       portalApp:
-        portal && createPortalApp({ ...shared, portal, pageFiles: portalFiles, clientAddress }, portalCounters),
+        portal &&
+        createPortalApp({ ...shared, portal, keyHeader, pageFiles: portalFiles, clientAddress }, portalCounters),
     };
   }
 

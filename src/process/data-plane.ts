@@ -23,7 +23,7 @@ import { RecentUsage } from '../customers/quota/recent-usage.ts';
 import { createQuotaWithoutStore } from '../customers/quota/without-store.ts';
 import { HistoryCollector } from '../customers/usage/history-collector.ts';
 import { RecentHistory } from '../customers/usage/recent-history.ts';
-import { createChallenges } from '../edge/credentials.ts';
+import { createKeyHeaders } from '../edge/credentials.ts';
 import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';
 import { createPublicServer } from '../edge/public-server.ts';
 import { createRecorder } from '../edge/recorder.ts';
@@ -45,6 +45,7 @@ import type { Store } from '../store/store.ts';
 import { createForwarder } from '../upstream/forwarder.ts';
 import { Assertions } from '../upstream/identity/assertions.ts';
 import { importSigningKeys } from '../upstream/identity/signing-keys.ts';
+import { headerPolicy } from '../upstream/request-headers.ts';
 import { openObservedStore, type ProcessParts } from './observed-store.ts';
 
 /** Time at a shutdown to export the last spans: what is left of the drain, within these bounds. */
@@ -336,7 +337,6 @@ type SettingsParts = Pick<PublicSettings, 'failedKeys' | 'assertions' | 'tracing
 
 function publicSettings(config: Config, { tracing, history, ...parts }: SettingsParts): PublicSettings {
   const { auth, documentationUrl, identity, limits, listen, upstream } = config;
-  const { credentials, authorization, preserveHost } = upstream;
   return Object.freeze({
     ...parts,
     tracing: config.tracing && tracing,
@@ -345,11 +345,11 @@ function publicSettings(config: Config, { tracing, history, ...parts }: Settings
     requestTimeoutMs: limits.requestTimeoutMs,
     bodyStallTimeoutMs: limits.bodyStallTimeoutMs,
     maxInFlight: limits.inFlight,
-    challenges: createChallenges(auth.realm),
+    keyHeaders: createKeyHeaders(auth.keyHeaders, auth.realm),
     trustedProxies: new AddressBlocks(listen.trustedProxies),
     trustForwardedHost: listen.trustForwardedHost,
     browserKeys: auth.browserKeys,
-    backendHeaders: { credentials, preserveHost, ...(authorization !== undefined && { authorization }) },
+    backendHeaders: headerPolicy(upstream, auth.keyHeaders),
     identityHeaders: identity.headers,
     documentationUrl,
   });

@@ -1,54 +1,39 @@
-import { comparableName, connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
+import { comparableName, NEVER_FORWARDED } from '../formats/header-names.ts';
+import { connectionNamed } from './hop-by-hop.ts';
 import { headerLine, headerLineOf } from './http1/upstream-connection.ts';
 
 export { headerLineOf };
 
-/** Which credentials and which Host the backend gets. */
-export interface CredentialsPolicy {
-  /** `strip`: no Authorization header; `forward`: the client's; `replace`: `authorization` below. */
-  readonly credentials: 'strip' | 'forward' | 'replace';
-  /** The complete value of the upstream's Authorization header, for `replace`. */
+/** What the backend gets of the credentials and of Host. */
+export interface HeaderPolicy {
+  /** Comparable names of headers that are not forwarded. */
+  readonly dropped: ReadonlySet<string>;
+  /** Names in lower case that are forwarded although their comparable name is in `dropped`. */
+  readonly kept: ReadonlySet<string>;
+  /** The value of the Authorization header for the backend, if the gateway sets it. */
   readonly authorization?: string | undefined;
-  /** Whether the upstream gets the client's Host instead of its own authority. */
+  /** Whether the backend gets the client's Host instead of its own authority. */
   readonly preserveHost: boolean;
 }
 
-/** Names of client headers that are not forwarded: the gateway sets them, decides about them or has handled them. */
-const NEVER_PASSED: ReadonlySet<string> = new Set([
-  ...HOP_BY_HOP,
-  'cf-connecting-ip',
-  'cf-connecting-ipv6',
-  'client-ip',
-  'content-length', // the gateway announces the body that it sends
-  'expect', // handled by the gateway
-  'fastly-client-ip',
-  'forwarded',
-  'host',
-  'proxy', // CGI would turn it into HTTP_PROXY, the variable that names the backend's own proxy
-  'remote-addr',
-  'remote-email', // Remote-*: the user that an authenticating proxy reports
-  'remote-groups',
-  'remote-name',
-  'remote-user',
-  'true-client-ip',
-  'x-client-ip',
-  'x-cluster-client-ip',
-  'x-forwarded',
-  'x-http-method',
-  'x-http-method-override',
-  'x-method-override',
-  'x-original-host',
-  'x-original-uri',
-  'x-original-url',
-  'x-originating-ip',
-  'x-real-ip',
-  'x-remote-addr',
-  'x-remote-group',
-  'x-remote-ip',
-  'x-remote-user',
-  'x-request-id',
-  'x-rewrite-url',
-]);
+interface HeaderSettings {
+  /** `strip`: no header with an API key; `forward`: the one that the client sent; `replace`: `authorization` instead. */
+  readonly credentials: 'strip' | 'forward' | 'replace';
+  readonly authorization?: string | undefined;
+  readonly preserveHost: boolean;
+}
+
+/** `keyHeaders`: the names of the headers that may hold an API key. Their other spellings are always dropped. */
+export function headerPolicy(
+  { credentials, authorization, preserveHost }: HeaderSettings,
+  keyHeaders: readonly string[],
+): HeaderPolicy {
+  const names = keyHeaders.map((name) => name.toLowerCase());
+  const dropped = new Set([...NEVER_FORWARDED, ...names.map(comparableName)]);
+  const kept = new Set(credentials === 'forward' ? names : []);
+  if (credentials !== 'replace') return { dropped, kept, preserveHost };
+  return { dropped: dropped.add('authorization'), kept, authorization, preserveHost };
+}
 
 /**
  * Cookies of the gateway's console, in a Cookie header without white space around it. A browser sends them to every port
@@ -69,24 +54,23 @@ const authorizationLine = headerLineOf('Authorization');
 
 /**
  * Returns the headers of a request that are passed on: the client's end-to-end headers unchanged but for the console's
- * cookies, and the credentials. Headers of the gateway itself are to be put after them, where a Connection header of the
+ * cookies, and the credentials by `policy`. Headers of the gateway itself are to be put after them, where a Connection header of the
  * client cannot remove them.
  * @param rawHeaders - flat, as received
  * @param spoofed - called for each dropped X-Tollgate-* header: these identify the client, so only the gateway may set them
  */
-export function passedHeaders(rawHeaders: readonly string[], policy: CredentialsPolicy, spoofed?: () => void): string {
+export function passedHeaders(rawHeaders: readonly string[], policy: HeaderPolicy, spoofed?: () => void): string {
   const named = connectionNamed(rawHeaders);
   let lines = '';
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i] ?? '';
     const lower = name.toLowerCase();
     const comparable = comparableName(lower);
-    if (NEVER_PASSED.has(comparable)) continue;
+    if (policy.dropped.has(comparable) && !policy.kept.has(lower)) continue;
     if (isGatewaysOwn(comparable)) {
       if (comparable.startsWith(IDENTITY_PREFIX)) spoofed?.();
       continue;
     }
-    if (comparable === 'authorization' && policy.credentials !== 'forward') continue;
     if (named?.has(lower)) continue;
     let value = rawHeaders[i + 1] ?? '';
     if (comparable === 'cookie' && value.includes('tollgate_')) {
@@ -95,8 +79,6 @@ export function passedHeaders(rawHeaders: readonly string[], policy: Credentials
     }
     lines += headerLine(name, value);
   }
-  if (policy.credentials === 'replace' && policy.authorization !== undefined) {
-    lines += authorizationLine(policy.authorization);
-  }
+  if (policy.authorization !== undefined) lines += authorizationLine(policy.authorization);
   return lines;
 }

@@ -1,5 +1,6 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
-import { connectionNamed, HOP_BY_HOP } from './hop-by-hop.ts';
+import { HOP_BY_HOP } from '../formats/header-names.ts';
+import { connectionNamed } from './hop-by-hop.ts';
 
 /** A reason phrase (RFC 9112 §4) without obs-text. Any other is replaced by Node.js's default. */
 export const CLEAN_REASON = /^[\t\x20-\x7e]+$/;

@@ -45,6 +45,7 @@ describe('a login with the admin token', () => {
       scope: 'write',
       via: 'cookie',
       expires_at: '2026-03-01T20:00:00.000Z',
+      key_header: 'Authorization',
       installation: null,
       binding: expect.stringMatching(/^[\w-]{43}$/),
     });
@@ -144,6 +145,7 @@ describe('a login with the admin token', () => {
       scope: 'write',
       via: 'cookie',
       expires_at: '2026-03-01T20:00:00.000Z',
+      key_header: 'Authorization',
       installation: null,
     });
     const logout = await send(origin, 'DELETE', '/console/session', { ...session, ...OWN_PAGE });
@@ -483,6 +485,7 @@ describe('without a session', () => {
       scope: 'write',
       via: 'authorization',
       expires_at: null,
+      key_header: 'Authorization',
       installation: null,
     });
     expect((await bearer(await jwtWith({}))).body).toMatchObject({ scope: 'read', via: 'authorization' });

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import { createChallenges, readCredentials } from '../../src/edge/credentials.ts';
+import { createKeyHeaders, readCredentials } from '../../src/edge/credentials.ts';
 import { browserUse, invalidKey, limitExceeded, methodNotAllowed } from '../../src/edge/refusals.ts';
 import { hourly } from '../../src/store/windows.ts';
 
-const SETTINGS = { challenges: createChallenges('a') };
+const SETTINGS = { keyHeaders: createKeyHeaders(['Authorization'], 'a') };
 
 it.each([
   [1, 'in a second'],
@@ -21,7 +21,7 @@ it.each([
 });
 
 it('a key in X-API-Key gets a sentence of its own', () => {
-  const read = (headers: readonly string[]) => readCredentials(undefined, headers, '', SETTINGS);
+  const read = (headers: readonly string[]) => readCredentials(headers, '', SETTINGS);
   const usual = 'Send your API key as "Authorization: Bearer <API_KEY>".';
   expect(read(['X-API-Key', 'k'])).toMatchObject({ problem: { detail: `The X-API-Key header is not read. ${usual}` } });
   expect(read(['X-Api-Keys', 'k'])).toMatchObject({ problem: { detail: usual } });

@@ -9,7 +9,7 @@ import { ConcurrencyLimiter } from '../../src/customers/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/customers/quota/customer-quota.ts';
 import type { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
 import { RecentUsage } from '../../src/customers/quota/recent-usage.ts';
-import { createChallenges } from '../../src/edge/credentials.ts';
+import { createKeyHeaders } from '../../src/edge/credentials.ts';
 import { createPublicApp, OWN_HEADER_NAMES, type PublicAppParts } from '../../src/edge/public-app.ts';
 import { createRecorder } from '../../src/edge/recorder.ts';
 import { createRouteTable } from '../../src/edge/routes.ts';
@@ -22,6 +22,7 @@ import { createLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { CustomerRecord } from '../../src/store/record-fields.ts';
 import { createForwarder } from '../../src/upstream/forwarder.ts';
+import { headerPolicy } from '../../src/upstream/request-headers.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 
 const PLANS = new Map([['starter', { requestsPerHour: 1000 }]]);
@@ -127,12 +128,12 @@ export async function startEdge({ known = {}, parts = {}, settings = {}, storeRe
         requestTimeoutMs: 30_000,
         bodyStallTimeoutMs: 30_000,
         maxInFlight: 100,
-        challenges: createChallenges('conversations'),
+        keyHeaders: createKeyHeaders(['Authorization'], 'conversations'),
         trustedProxies: new AddressBlocks([]),
         trustForwardedHost: false,
         failedKeys: new FailedAttempts(clock, 300),
         browserKeys: 'warn',
-        backendHeaders: { credentials: 'strip', preserveHost: false },
+        backendHeaders: headerPolicy({ credentials: 'strip', preserveHost: false }, ['Authorization']),
         identityHeaders: true,
         ...settings,
       },

@@ -22,7 +22,7 @@ describe.each(STORES)('over $name', (kind) => {
     gateway = await startTestGateway({
       storeUrl: store.url,
       upstreamUrl: backend.url,
-      config: { logging: { level: 'trace' } },
+      config: { logging: { level: 'trace' }, auth: { key_headers: ['Authorization', 'X-API-Key'] } },
     });
     said = [];
     statuses = new Set();
@@ -46,8 +46,11 @@ describe.each(STORES)('over $name', (kind) => {
     return { status: res.status, body: text === '' ? undefined : JSON.parse(text) };
   }
 
-  async function send(key: string): Promise<number> {
-    const res = await fetch(`${gateway.public}/v1/conversations`, { headers: { authorization: `Bearer ${key}` } });
+  async function send(
+    key: string,
+    headers: Record<string, string> = { authorization: `Bearer ${key}` },
+  ): Promise<number> {
+    const res = await fetch(`${gateway.public}/v1/conversations`, { headers });
     said.push(JSON.stringify([...res.headers]), await res.text());
     return res.status;
   }
@@ -173,6 +176,30 @@ describe.each(STORES)('over $name', (kind) => {
   test('an imported key is in no log, metric, response or stored value', async () => {
     await putThroughEverything('marked.key-of/somebody+else_9c41==');
   });
+
+  test.each([createApiKey(), 'marked.key-of/somebody+else_9c41=='])(
+    'a key that is sent in any header, rightly or wrongly, is in no log, metric, response or request to the backend: %#',
+    async (key) => {
+      await call('POST', '/admin/v1/customers', { id: 'acme', plan: 'starter' });
+      await call('POST', '/admin/v1/customers/acme/keys', { value: key });
+      const spellings = { 'X-API-Key': key, x_api_key: key, 'x.api.key': key };
+      expect(await send(key, { 'x-api-key': key })).toBe(200);
+      expect(await send(key, { ...spellings, connection: 'x-api-key', 'x-request-id': key })).toBe(200);
+      expect(await send(key, { ...spellings, authorization: `Bearer ${key}` })).toBe(400);
+      expect(await send(key, { 'x-api-key': `${key},${key}` })).toBe(400);
+      expect(await send(key, { 'x-api-key': `Bearer ${key}` })).toBe(400);
+      expect(await send(key, { 'x-api-key': `x${key}` })).toBe(401);
+      expect(await send(key, { x_api_key: key, 'x-request-id': key })).toBe(401);
+      expect(await send(key, { authorization: key, 'x-request-id': `a-${key}` })).toBe(401);
+      said.push(await (await fetch(`${gateway.ops}/metrics`)).text(), JSON.stringify(backend.seen));
+      await gateway.close();
+      said.push(...gateway.logs.map((line) => JSON.stringify(line)), ...(await readStoreContent(store.url)));
+      expect(backend.seen).toHaveLength(2);
+      for (const shape of [key, encodeURIComponent(key), key.slice(0, -8)]) {
+        expect(said.filter((text) => text.includes(shape))).toEqual([]);
+      }
+    },
+  );
 
   test('a created key is in no log, metric or stored value, and only in the response that shows it', async () => {
     await call('POST', '/admin/v1/customers', { id: 'acme', plan: 'starter' });

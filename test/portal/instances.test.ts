@@ -97,13 +97,28 @@ it('a reload applies title, support link and limit; another port needs a restart
   const start = await startStore(EMBEDDED_STORE);
   const gateway = await start();
   const settings = async () => (await send(gateway.portal, 'GET', '/portal/settings')).body;
-  expect(await settings()).toEqual({ title: 'Example API', support_url: null, accent_color: null, max_keys: 20 });
+  expect(await settings()).toEqual({
+    title: 'Example API',
+    support_url: null,
+    accent_color: null,
+    key_header: 'Authorization',
+    max_keys: 20,
+  });
   const changed = { ...gateway.sections.portal, title: 'New', support_url: 'https://example.com/help', max_keys: 1 };
-  await rewrite(gateway, { portal: changed });
+  await rewrite(gateway, { portal: changed, auth: { key_headers: ['X-API-Key', 'Authorization'] } });
   expect(await gateway.reload('signal')).toMatchObject({ result: 'applied' });
-  const applied = { title: 'New', support_url: 'https://example.com/help', accent_color: null, max_keys: 1 };
+  const applied = {
+    title: 'New',
+    support_url: 'https://example.com/help',
+    accent_color: null,
+    key_header: 'X-API-Key',
+    max_keys: 1,
+  };
   expect(await settings()).toEqual(applied);
-  await rewrite(gateway, { portal: { ...changed, title: 'Newer', port: 65_535 } });
+  await rewrite(gateway, {
+    portal: { ...changed, title: 'Newer', port: 65_535 },
+    auth: { key_headers: ['X-API-Key'] },
+  });
   expect(await gateway.reload('signal')).toMatchObject({ result: 'restart_required' });
   expect(await settings()).toEqual(applied);
 });

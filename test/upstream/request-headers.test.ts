@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type CredentialsPolicy, passedHeaders } from '../../src/upstream/request-headers.ts';
+import { headerPolicy, passedHeaders } from '../../src/upstream/request-headers.ts';
 import { headersIn } from './support/header-lines.ts';
 
-const STRIP: CredentialsPolicy = { credentials: 'strip', preserveHost: false };
+const STRIP = headerPolicy({ credentials: 'strip', preserveHost: false }, ['Authorization']);
 
 function passed(rawHeaders: readonly string[], policy = STRIP): string[] {
   return headersIn(passedHeaders(rawHeaders, policy));
@@ -104,7 +104,7 @@ test.each([
   ['forward', ['AUTHORIZATION', 'Bearer theirs']],
   ['replace', ['Authorization', 'Basic ours']],
 ] as const)('credentials: %s', (credentials, expected) => {
-  const policy = { ...STRIP, credentials, authorization: 'Basic ours' };
+  const policy = headerPolicy({ credentials, authorization: 'Basic ours', preserveHost: false }, ['Authorization']);
   expect(passed(['AUTHORIZATION', 'Bearer theirs'], policy)).toEqual(expected);
 });
 
@@ -167,6 +167,43 @@ test('what passes is a part of what was sent, in its order', () => {
         expect(at).toBeLessThan(fields.length);
         at += 2;
       }
+    }),
+  );
+});
+
+const KEY_HEADERS = ['X-API-Key', 'Authorization', 'api_token'];
+/** A listed name, with any of its letters in the other case, and anything that is no letter or digit between them. */
+const LISTED = fc
+  .tuple(fc.constantFrom(...KEY_HEADERS), fc.func(fc.boolean()), fc.constantFrom(..."-_.!~^|*+#$%&'`"))
+  .map(([name, isUpper, separator]) =>
+    [...name]
+      .map((character, i) => (isUpper(i) ? character.toUpperCase() : character.toLowerCase()))
+      .join('')
+      .replace(/[-_]/g, (hyphen, i) => (isUpper(-i) ? hyphen : separator)),
+  );
+
+test.each(['strip', 'replace'] as const)('credentials: %s: in no spelling does a key pass', (credentials) => {
+  const policy = headerPolicy({ credentials, authorization: 'Basic ours', preserveHost: false }, KEY_HEADERS);
+  const fields = fc.array(
+    fc.oneof(
+      fc.tuple(LISTED, fc.constant('the-key')),
+      fc.tuple(TOKEN, fc.constant('other')),
+      fc.constant(['Connection', 'x-api-key, authorization'] as const),
+    ),
+  );
+  fc.assert(
+    fc.property(fields, (pairs) => {
+      expect(passed(pairs.flat(), policy)).not.toContain('the-key');
+    }),
+  );
+});
+
+test('credentials: forward: the listed spelling passes, in any case, and no other one', () => {
+  const policy = headerPolicy({ credentials: 'forward', preserveHost: false }, KEY_HEADERS);
+  fc.assert(
+    fc.property(LISTED, (name) => {
+      const isListed = KEY_HEADERS.some((listed) => listed.toLowerCase() === name.toLowerCase());
+      expect(passed([name, 'the-key'], policy)).toEqual(isListed ? [name, 'the-key'] : []);
     }),
   );
 });

@@ -362,6 +362,7 @@ export const CONFIGURATION = z
   .looseObject({
     plans: z.record(z.string(), z.looseObject({ requests_per_hour: z.union([z.int(), z.literal('custom')]) })),
     overrides: z.record(z.string(), z.unknown()).nullish(),
+    auth: z.looseObject({ key_headers: z.array(z.string()) }),
     portal: z.looseObject({}).nullish(),
     console: z.object({ name: z.string().nullable(), color: z.string() }).nullish(),
   })
@@ -563,6 +564,8 @@ export interface SessionDocument {
   readonly via: 'cookie' | 'authorization';
   /** ISO 8601; null: the admin token in an Authorization header does not expire. */
   readonly expires_at: string | null;
+  /** The header in which clients send a key: the first of `auth.key_headers`. */
+  readonly key_header: string;
   /** `console` of the configuration. */
   readonly installation: { readonly name: string | null; readonly color: string } | null;
   /** Only in the response to a login. */

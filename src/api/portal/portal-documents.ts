@@ -8,6 +8,7 @@ export const PORTAL_SETTINGS = z.object({
   title: z.string().describe('Name of the API.'),
   support_url: TEXT.describe('Where customers get help.'),
   accent_color: TEXT.meta({ description: 'Of links and buttons.', examples: ['#0b5fff'] }),
+  key_header: z.string().describe('The header in which clients send a key; in Authorization, after `Bearer`.'),
   max_keys: z.int().min(1).describe('A customer with this many keys in use cannot create another one here.'),
 });
 export type PortalSettings = z.output<typeof PORTAL_SETTINGS>;

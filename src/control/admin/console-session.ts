@@ -91,6 +91,7 @@ function sessionDocument(
 ): SessionDocument {
   const expiresAt = isoTime(expiresAtMs) ?? null;
   // The file's schema guarantees this shape.
-  const { console: installation = null } = config as ConfigDocument;
-  return { actor: name, scope: mayWrite ? 'write' : 'read', via, expires_at: expiresAt, installation };
+  const { console: installation = null, auth } = config as ConfigDocument;
+  const scope = mayWrite ? 'write' : 'read';
+  return { actor: name, scope, via, expires_at: expiresAt, key_header: auth.key_headers[0] ?? '', installation };
 }

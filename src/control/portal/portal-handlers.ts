@@ -38,7 +38,7 @@ export function portalHandlers(
   const history = usageHistoryHandlers(context)['GET /admin/v1/customers/:id/usage/history'];
 
   return {
-    'GET /portal/settings': () => portal,
+    'GET /portal/settings': () => ({ ...portal, keyHeader: context.keyHeader }),
     async 'POST /portal/session'({ body: { code } }, res) {
       const { headers } = res.req;
       const [value, binding] = [newPortalSecret(randomBytes), createBinding(randomBytes)];

@@ -21,14 +21,16 @@ export const PROBLEMS = {
   missing_key: {
     status: 401,
     title: 'API key required',
-    when: 'The request has no credentials, or uses a scheme other than Bearer.',
-    remedy: 'Send `Authorization: Bearer <API_KEY>` with the key that you were given.',
+    when: 'None of the headers in `auth.key_headers` is in the request, or `Authorization` has a scheme other than Bearer.',
+    remedy:
+      'Send the key that you were given in the header that `detail` names, by default `Authorization: Bearer <API_KEY>`.',
   },
   malformed_key: {
     status: 400,
     title: 'Malformed credentials',
-    when: 'There are two Authorization headers, or what follows `Bearer` cannot be an API key.',
-    remedy: 'Send exactly one Authorization header: `Bearer`, one space, and the key exactly as it was shown.',
+    when: 'The request has two headers that may hold the key, even with the same one, or two Authorization headers. Or the value cannot be an API key.',
+    remedy:
+      'Send exactly one header with the key as it was shown; in Authorization, after `Bearer` and one space. Other headers hold nothing but the key.',
   },
   invalid_key: {
     status: 401,
@@ -40,8 +42,8 @@ export const PROBLEMS = {
   key_in_query: {
     status: 401,
     title: 'API key in the query',
-    when: 'The request has no Authorization header, but an API key in its query, where servers and proxies log it.',
-    remedy: 'Rotate the key: it must be considered exposed. Send the new one as `Authorization: Bearer <API_KEY>`.',
+    when: 'No header holds an API key, but the query does, where servers and proxies log it.',
+    remedy: 'Rotate the key: it must be considered exposed. Send the new one in the header that `detail` names.',
     advice: 'Rotate the key: servers and proxies log queries.',
   },
   too_many_failures: {

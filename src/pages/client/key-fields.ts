@@ -1,6 +1,7 @@
 /** What the forms for API keys share: fields, and the dialog with a new key. */
 import { html } from 'htm/preact';
-import { useEffect, useState } from 'preact/hooks';
+import { createContext } from 'preact';
+import { useContext, useEffect, useState } from 'preact/hooks';
 import type { KeyDocument } from '../../api/admin/responses.ts';
 import { CopyButton, copy } from './components.ts';
 import { Dialog } from './dialog.ts';
@@ -54,6 +55,14 @@ export const restrictionFields = (key?: Pick<KeyDocument, 'scopes' | 'allowed_ad
 export const titleOf = (key: { name: string | null; prefix: string | null; id: string }) =>
   key.name ?? key.prefix ?? key.id;
 
+/** The name of the header in which clients send a key. */
+export const KeyHeader = createContext('Authorization');
+
+export function KeyInHeader() {
+  const name = useContext(KeyHeader);
+  return html`<code>${name}: ${name.toLowerCase() === 'authorization' && 'Bearer '}…</code>`;
+}
+
 /** The value of a new key, shown this once. It is held by the dialog alone, and gone when that closes. */
 function KeyValue({ title, value, onClose }: { title: string; value: string; onClose: () => void }) {
   const [isCopied, setIsCopied] = useState(false);
@@ -65,7 +74,7 @@ function KeyValue({ title, value, onClose }: { title: string; value: string; onC
         onFocus=${(event: Event) => (event.currentTarget as HTMLInputElement).select()} />
       <${CopyButton} text=${value} />
     </div>
-    <p class="quiet">The client sends it as <code>Authorization: Bearer …</code></p>
+    <p class="quiet">The client sends it as <${KeyInHeader} /></p>
     <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
   <//>`;
 }

@@ -8,6 +8,7 @@ import { Advice, badge, Empty, Loading, Problem, SearchForm } from '../client/co
 import { MayWrite } from '../client/form-dialog.ts';
 import { entryOf } from '../client/format.ts';
 import { useAction, useWindowEvents } from '../client/hooks.ts';
+import { KeyHeader } from '../client/key-fields.ts';
 import { at, followLinks, keepScroll, navigate, type Place, searchAddress, usePlace } from '../client/router.ts';
 import { Shell } from '../client/shell.ts';
 import { AuditPage } from './audit-page.ts';
@@ -52,7 +53,9 @@ function App() {
     setHasEnded(false);
     setSession(null);
   };
-  return html`<${MayWrite.Provider} value=${session.scope === 'write'}><${Pages} session=${session} logOut=${logOut} /><//>`;
+  return html`<${KeyHeader.Provider} value=${session.key_header}><${MayWrite.Provider} value=${session.scope === 'write'}>
+    <${Pages} session=${session} logOut=${logOut} />
+  <//><//>`;
 }
 
 function Pages({ session, logOut }: { session: SessionDocument; logOut: () => void }) {

@@ -8,14 +8,14 @@ import type {
 import { address, call } from '../client/api.ts';
 import { Empty, timeAgo } from '../client/components.ts';
 import { FormButton, type FormDescription } from '../client/form-dialog.ts';
-import { EXPIRES, GRACE, NAME, restrictionFields, showKey, titleOf } from '../client/key-fields.ts';
+import { EXPIRES, GRACE, KeyInHeader, NAME, restrictionFields, showKey, titleOf } from '../client/key-fields.ts';
 import { KeyList } from '../client/key-list.ts';
 import { useList } from '../client/resources.ts';
 
 export function KeysPage({ session }: { session: PortalSessionDocument }) {
   return html`
     <div class="toolbar">
-      <p class="quiet">Send a key as <code>Authorization: Bearer …</code> from your servers only. Rotate keys regularly.</p>
+      <p class="quiet">Send a key as <${KeyInHeader} /> from your servers only. Rotate keys regularly.</p>
       <${FormButton} label="New key" form=${newKey} isPrimary />
     </div>
     ${session.scopes.includes('keys:read') ? html`<${Keys} />` : html`<${Empty}>In this session, keys are not listed.<//>`}`;

@@ -8,6 +8,7 @@ import { Advice, Loading, Problem } from '../client/components.ts';
 import { announce } from '../client/dialog.ts';
 import { MayWrite } from '../client/form-dialog.ts';
 import { useAction, useWindowEvents } from '../client/hooks.ts';
+import { KeyHeader } from '../client/key-fields.ts';
 import { followLinks, usePlace } from '../client/router.ts';
 import { Shell } from '../client/shell.ts';
 import { accent } from './accent.ts';
@@ -73,7 +74,9 @@ function App() {
   if ('reason' in state) return noSession(settings, state);
   const mayWrite = state.scopes.includes('keys:write') && !state.suspended;
   const leave = (reason: keyof typeof REASONS) => setState({ reason, returnUrl: state.return_url });
-  return html`<${MayWrite.Provider} value=${mayWrite}><${Pages} settings=${settings} session=${state} leave=${leave} /><//>`;
+  return html`<${KeyHeader.Provider} value=${settings.key_header}><${MayWrite.Provider} value=${mayWrite}>
+    <${Pages} settings=${settings} session=${state} leave=${leave} />
+  <//><//>`;
 }
 
 function noSession(

@@ -46,7 +46,14 @@ it('at 1280 pixels the menu is one line, with the name of an installation and of
   ]) {
     await visit(browser, sample.origin, {}, async (page) => {
       const installation = { name, color: 'red' };
-      const session = { actor, scope: 'read', via: 'cookie', expires_at: null, installation };
+      const session = {
+        actor,
+        scope: 'read',
+        via: 'cookie',
+        expires_at: null,
+        key_header: 'Authorization',
+        installation,
+      };
       await page.route('**/console/session', (route) => route.fulfill({ json: session }));
       await page.goto('/console', { waitUntil: 'networkidle' });
       await see(page, actor ?? '');

@@ -117,7 +117,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     effectiveLimit: (customer) => effectiveLimit(customer, POLICY, clock),
     limitClock: clock,
     limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
-    runningConfig: () => ({ listen: { port: 8080 }, plans: {} }),
+    runningConfig: () => ({ listen: { port: 8080 }, plans: {}, auth: { key_headers: ['Authorization'] } }),
     runningFile: () => ({ plans: {} }),
     reload: async () => ({ result: 'unchanged', hash: 'abc123', changes: [], problems: [], warnings: [] }),
     preview: createPreviewer({
