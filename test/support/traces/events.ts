@@ -50,7 +50,7 @@ export interface AdmittedLocally extends Occurrence {
   readonly instances: number;
 }
 
-/** Units that were admitted without the store are passed to the connection, to be counted. */
+/** Units that were admitted without the store are counted by it, or may be: its reply was lost. */
 export interface Charged extends Occurrence {
   readonly event: 'charged';
   readonly units: number;

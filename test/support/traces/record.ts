@@ -11,6 +11,7 @@ import { Instances } from '../../../src/customers/quota/instances.ts';
 import { Lease } from '../../../src/customers/quota/leases.ts';
 import { LocalWindows } from '../../../src/customers/quota/local-windows.ts';
 import { RequestContext } from '../../../src/edge/request-context.ts';
+import { NotChargedError } from '../../../src/store/errors.ts';
 import { HourlyWindow } from '../../../src/store/redis/window/hourly-window.ts';
 import type { Grant, Refund, ReserveRequest } from '../../../src/store/windows.ts';
 import { Relay } from '../../../src/upstream/relay.ts';
@@ -84,8 +85,11 @@ function recordStoreCalls(traceOf: (owner: object) => Trace | undefined): void {
   HourlyWindow.prototype.charge = function (customer, charged) {
     const trace = traceOf(this);
     const units = charged.reduce((sum, each) => sum + each.units, 0);
-    if (trace !== undefined) write(trace, { event: 'charged', customer, units });
-    return charge.call(this, customer, charged);
+    const reply = charge.call(this, customer, charged);
+    const note = () => void (trace && write(trace, { event: 'charged', customer, units }));
+    // What the store refused is charged again.
+    reply.then(note, (error) => error instanceof NotChargedError || note());
+    return reply;
   };
 }
 
