@@ -103,8 +103,7 @@ function withoutUnset(value: Disclosed | undefined): Disclosed | undefined {
 export function uncomparedSecrets(before: DisclosedConfig, after: DisclosedConfig): string[] {
   const uncompared = comparedPaths(after.disclosed).filter((path) => {
     const [old, next] = [before, after].map(({ disclosed }) => path.reduce(memberOf, disclosed));
-    const isEmpty = old === undefined || old === null || (Array.isArray(old) && old.length === 0);
-    if (isEmpty || !isDeepStrictEqual(old, next)) return false;
+    if (old === undefined || old === null || !isDeepStrictEqual(old, next)) return false;
     const expression = before.expressions.get(pathKey(path));
     return expression === undefined || expression !== after.expressions.get(pathKey(path));
   });
