@@ -18,10 +18,9 @@ import { createStrictApp } from '../http/listener/strict-app.ts';
 import type { Problem } from '../http/problems/document.ts';
 import { StoreUnavailableError } from '../store/errors.ts';
 import type { CustomerRecord, EnforcedKey } from '../store/record-fields.ts';
-import { Deadlines } from '../upstream/deadlines.ts';
 import type { ForwardHandlers, ForwardOutcome } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
-import { type BodyFault, RequestBody } from '../upstream/request-body.ts';
+import type { BodyFault, RequestBody } from '../upstream/request-body.ts';
 import { headerLineOf, passedHeaders } from '../upstream/request-headers.ts';
 import { isSentByBrowser, readCredentials } from './credentials.ts';
 import { guard } from './guard.ts';
@@ -103,7 +102,6 @@ function proceed<Value>(
 
 export function createPublicApp(parts: PublicAppParts): Express {
   const { authenticator, clock, connections, forwarder, quota, recorder } = parts;
-  const deadlines = new Deadlines(clock);
   /** Counts the requests whose body is buffered: slow uploads of one customer must leave room for others. */
   const uploads = new ConcurrencyLimiter();
 
@@ -126,8 +124,8 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const { isChunked, length = 0 } = verdict.body;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
     if (isChunked || length > 0) {
-      const options = { maxBytes: maxBodyBytes, stallTimeoutMs: settings.bodyStallTimeoutMs, deadlines, clock };
-      context.body = new RequestBody(req, isChunked ? undefined : length, options);
+      const limits = { maxBytes: maxBodyBytes, stallTimeoutMs: settings.bodyStallTimeoutMs };
+      context.body = forwarder.receive(req, isChunked ? undefined : length, limits);
     }
     context.path = match.path + verdict.query;
     context.passed = verdict;

@@ -7,6 +7,7 @@ import type { ForwardHandlers, ForwardRequest } from './forward-request.ts';
 import { lookupAddresses } from './http1/addresses.ts';
 import { type ConnectOptions, createConnect } from './http1/connect.ts';
 import { Relay, type RelayParts } from './relay.ts';
+import { type BodyLimits, RequestBody } from './request-body.ts';
 import { createResponseFilter } from './response-headers.ts';
 
 export interface ForwarderOptions
@@ -38,9 +39,10 @@ export function createForwarder(options: ForwarderOptions) {
     lookup: options.lookup ?? lookupAddresses,
     scheduler: options.scheduler ?? systemScheduler,
   });
+  const deadlines = new Deadlines(clock);
   const parts: RelayParts = {
     backend,
-    deadlines: new Deadlines(clock),
+    deadlines,
     passedLines: createResponseFilter(ownHeaderNames),
     responseTimeoutMs,
     idleTimeoutMs,
@@ -67,6 +69,10 @@ export function createForwarder(options: ForwarderOptions) {
   });
 
   return {
+    /** Receives the body of a request: see {@link RequestBody}. */
+    receive(req: IncomingMessage, length: number | undefined, limits: BodyLimits): RequestBody {
+      return new RequestBody(req, length, { ...limits, deadlines, clock });
+    },
     /**
      * Sends a request to an upstream and streams the response to the client. Calls `onOutcome` or `onBug` once at the end,
      * which can be before this returns. Clears `req.url`.

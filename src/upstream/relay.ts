@@ -52,9 +52,6 @@ const NONE_AVAILABLE = new Error('no upstream is in service');
 /** Up to this size, a body that arrives in one read is sent as a string, with the head. Longer strings cost more. */
 const MAX_TEXT_BYTES = 16 * 1024;
 
-/** Interval of the check whether the upstream takes the body: the resolution of the timeout for that. */
-const CONGESTION_CHECK_MS = 1_000;
-
 const traceparentLine = headerLineOf('traceparent');
 
 const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
@@ -65,7 +62,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   readonly #request: ForwardRequest;
   readonly #handlers: ForwardHandlers<ForwardRequest>;
   readonly #parts: RelayParts;
-  #totalDeadlineMs: number;
+  #totalDeadlineMs = 0;
   /** See {@link ConnectionRequest.isRepeatable}: GET, HEAD or OPTIONS without a body (RFC 9110 §9.2.2). */
   readonly isRepeatable: boolean;
   deadlineMs = Infinity;
@@ -77,7 +74,6 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   #phase: Phase = 'idle';
   #upstream: Upstream | undefined;
   #connection: UpstreamConnection | undefined;
-  #wasSent = false;
   #isRetry = false;
   /** Whether the request was written to the latest connection. */
   #wasWritten = false;
@@ -85,12 +81,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   #firstFailure: { readonly failure: UpstreamFailure; readonly cause: Error } | undefined;
   /** The client has not taken what was written of the response. */
   #isClientBehind = false;
-  /** The upstream has not taken what was sent of the body: so many bytes of it at the last check. */
-  #isCongested = false;
+  /** Bytes of the body that the upstream had not taken at the last check. */
   #unacceptedBytes = 0;
-  /** Monotonic ms: the upstream must take some of the body before. */
-  #congestedUntilMs = 0;
-  #sentAtMs = 0;
+  /** When the request was first sent. */
+  #sentAtMs: number | undefined;
   #upstreamMs: number | undefined;
   #status: number | undefined;
   #contentBytes = 0;
@@ -103,7 +97,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     this.#handlers = handlers;
     this.#parts = parts;
     this.isRepeatable = request.body === undefined && REPEATABLE.has(request.req.method ?? '');
-    this.#totalDeadlineMs = parts.clock.monotonicMs() + (parts.totalTimeoutMs ?? Infinity);
+    this.#restartTotal();
   }
 
   get customer(): string {
@@ -160,7 +154,6 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     this.#phase = 'dispatched';
     this.#connection = connection;
     this.#wasWritten = false;
-    this.#isCongested = false;
     this.#setDeadline();
     const framing = body && (body.length === undefined ? 'chunked' : 'length');
     connection.send(head, method === 'HEAD', this, framing);
@@ -171,8 +164,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   onSend(): boolean {
     const nowMs = this.#parts.clock.monotonicMs();
     if (this.#mayBegin(nowMs)) {
-      if (!this.#wasSent) this.#sentAtMs = nowMs;
-      this.#wasSent = true;
+      this.#sentAtMs ??= nowMs;
       this.#wasWritten = true;
       this.#request.body?.flow();
       return true;
@@ -244,14 +236,21 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   }
 
   onCongested(): void {
-    this.#isCongested = true;
-    this.#unacceptedBytes = this.#connection?.unacceptedBytes ?? 0;
     this.#request.body?.pause();
-    this.#setDeadline();
+    this.#unacceptedBytes = Infinity;
+    this.onBodyHeldUp();
+  }
+
+  /** Extends the deadline if the upstream has taken more of the body, and returns whether it has. */
+  onBodyHeldUp(): boolean {
+    const { unacceptedBytes = 0 } = this.#connection ?? {};
+    const isTaking = unacceptedBytes < this.#unacceptedBytes;
+    this.#unacceptedBytes = unacceptedBytes;
+    if (isTaking) this.#setDeadline();
+    return isTaking;
   }
 
   onDrained(): void {
-    this.#isCongested = false;
     this.#request.body?.resume();
     this.#setDeadline();
   }
@@ -278,7 +277,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   }
 
   onDeadline(): void {
-    if (this.#isTakingBody()) return;
+    if (this.#request.body?.isHeldUp && this.onBodyHeldUp()) {
+      this.#parts.deadlines.watch(this);
+      return;
+    }
     switch (this.#phase) {
       case 'waiting':
         if (this.#upstream?.pool.isBeyondShare(this)) this.#fail('share_exceeded', SHARE_EXCEEDED);
@@ -404,29 +406,13 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
    */
   #setDeadline(): void {
     const { clock, idleTimeoutMs, responseTimeoutMs } = this.#parts;
-    const nowMs = clock.monotonicMs();
-    const waitsForClient = this.#isUploading ? !this.#isCongested : this.#isClientBehind;
+    const isUploading = this.#isUploading;
+    const waitsForClient = isUploading ? this.#request.body?.isHeldUp === false : this.#isClientBehind;
     const waitMs = this.#phase === 'dispatched' ? responseTimeoutMs : idleTimeoutMs;
     this.deadlineMs = Math.min(
-      waitsForClient ? Infinity : nowMs + waitMs,
-      this.#isUploading ? Infinity : this.#totalDeadlineMs,
+      waitsForClient ? Infinity : clock.monotonicMs() + waitMs,
+      isUploading ? Infinity : this.#totalDeadlineMs,
     );
-    if (!this.#isUploading || !this.#isCongested) return;
-    this.#congestedUntilMs = this.deadlineMs;
-    this.deadlineMs = Math.min(this.deadlineMs, nowMs + CONGESTION_CHECK_MS);
-  }
-
-  /** Returns whether the upstream may take more of a body that it has not taken yet, and then sets the next check. */
-  #isTakingBody(): boolean {
-    if (!this.#isUploading || !this.#isCongested) return false;
-    const nowMs = this.#parts.clock.monotonicMs();
-    const { unacceptedBytes = 0 } = this.#connection ?? {};
-    if (unacceptedBytes < this.#unacceptedBytes) this.#setDeadline();
-    else if (nowMs >= this.#congestedUntilMs) return false;
-    else this.deadlineMs = Math.min(this.#congestedUntilMs, nowMs + CONGESTION_CHECK_MS);
-    this.#unacceptedBytes = unacceptedBytes;
-    this.#parts.deadlines.watch(this);
-    return true;
   }
 
   #end(outcome: ForwardOutcome): void {
@@ -456,13 +442,13 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   }
 
   #sinceSentMs(): number {
-    return this.#wasSent ? this.#parts.clock.monotonicMs() - this.#sentAtMs : 0;
+    return this.#sentAtMs === undefined ? 0 : this.#parts.clock.monotonicMs() - this.#sentAtMs;
   }
 
   #facts<Kind extends string, Status>(kind: Kind, status: Status) {
     return {
       kind,
-      wasSent: this.#wasSent,
+      wasSent: this.#sentAtMs !== undefined,
       status,
       upstreamMs: this.#upstreamMs ?? this.#sinceSentMs(),
       upstream: this.#upstream?.name,

@@ -13,15 +13,20 @@ export interface BodyConsumer {
   /** The bytes are the consumer's: nothing else reads or writes them. */
   onBodyBytes(bytes: Buffer): void;
   onBodyEnd(): void;
+  /** Called every second while {@link RequestBody.isHeldUp}. */
+  onBodyHeldUp?(): void;
   /** No more bytes follow. */
   onBodyFault(fault: BodyFault): void;
 }
 
-interface RequestBodyOptions {
+export interface BodyLimits {
   /** A longer body is a fault. */
   readonly maxBytes: number;
   /** A client that sends no byte for this long is a fault. */
   readonly stallTimeoutMs: number;
+}
+
+interface RequestBodyOptions extends BodyLimits {
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
   readonly clock: Clock;
 }
@@ -35,8 +40,8 @@ const BUFFERED_BYTES = 16 * 1024;
 const FREE_FRAMING_BYTES = 16 * 1024;
 /** The least between the content of two chunks: CRLF, a digit, CRLF. */
 const MIN_FRAMING_BYTES = 5;
-/** While the gateway does not read, it checks this often whether the client is still there. */
-const CLIENT_CHECK_MS = 1_000;
+/** While the gateway does not read, it checks this often whether the client is still there, and the consumer takes more. */
+const PAUSE_CHECK_MS = 1_000;
 /** Such a check reads once, unless as much as this waits. */
 const HELD_BYTES = 64 * 1024;
 /** After the first minute, a client must have sent this many bytes for each second in which they were read. */
@@ -149,7 +154,7 @@ export class RequestBody implements Timed {
     if (this.#pausedAtMs !== undefined || this.isComplete) return;
     this.#pausedAtMs = this.#options.clock.monotonicMs();
     this.#pauseSocket(true);
-    this.#watchClient(this.#pausedAtMs);
+    this.#watchPause(this.#pausedAtMs);
   }
 
   resume(): void {
@@ -161,6 +166,11 @@ export class RequestBody implements Timed {
     this.#watchProgress(nowMs);
     this.#passHeld();
     this.#pauseSocket(false);
+  }
+
+  /** Whether the consumer has paused the body, and more of it may come. */
+  get isHeldUp(): boolean {
+    return this.#isFlowing && this.#consumer !== undefined && this.#pausedAtMs !== undefined && !this.isComplete;
   }
 
   /** Leaves the rest unread: nobody needs it any more. */
@@ -188,7 +198,8 @@ export class RequestBody implements Timed {
       // An empty write fails if the client has reset the connection. That it closed it shows behind its last byte only.
       this.#req.socket.write('');
       if (this.#held.length < HELD_BYTES) this.#pauseSocket(false);
-      this.#watchClient(nowMs);
+      this.#watchPause(nowMs);
+      if (this.isHeldUp) this.#consumer?.onBodyHeldUp?.();
       return;
     }
     const isStalled = nowMs - this.#lastByteAtMs >= this.#options.stallTimeoutMs;
@@ -205,8 +216,8 @@ export class RequestBody implements Timed {
     this.#options.deadlines.watch(this);
   }
 
-  #watchClient(nowMs: number): void {
-    this.deadlineMs = nowMs + CLIENT_CHECK_MS;
+  #watchPause(nowMs: number): void {
+    this.deadlineMs = nowMs + PAUSE_CHECK_MS;
     this.#options.deadlines.watch(this);
   }
 
