@@ -45,6 +45,16 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
       const { checkConfig } = await import('./check-config.ts');
       finish(await checkConfig(file, options));
     });
+  program
+    .command('routes')
+    .description('print the routes of an OpenAPI description (3.0 to 3.2) as a section of a configuration file')
+    .argument('<description>', 'an OpenAPI file, YAML or JSON, or its URL')
+    .option('--base <prefix>', 'what all paths begin with; by default, the path of the first server')
+    .option('--check <config>', 'compare with this configuration file instead; exit status 1 if routes differ')
+    .action(async (description, options) => {
+      const { printRoutes } = await import('./routes.ts');
+      finish(await printRoutes(description, options));
+    });
   addCustomerCommands(program);
   addKeyCommands(program);
   addUsageCommands(program);

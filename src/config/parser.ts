@@ -3,9 +3,8 @@
  * takes half a second, a hostile one longer, and on the main thread every request would wait. A thread runs one job
  * with a deadline and a memory limit, and is then terminated.
  */
-import { once } from 'node:events';
 import { extname } from 'node:path';
-import { Worker } from 'node:worker_threads';
+import { runInThread, ThreadBoundError, type ThreadBounds } from '../base/bounded-thread.ts';
 import type { Config, ConfigSource } from './config.ts';
 import type { ConfigChange, DisclosedConfig } from './config-changes.ts';
 import type { Environment } from './environment.ts';
@@ -14,7 +13,6 @@ import { ConfigError } from './problems.ts';
 
 /** `.ts` in a checkout, where Node.js strips the types; `.js` in the built package. */
 const ENTRY = new URL(`./parser-thread${extname(import.meta.filename)}`, import.meta.url);
-const YOUNG_GENERATION_MB = 16;
 /** Parsing this much takes about 10 ms, less than the CPU time that starting a thread costs another core. */
 const MAX_BYTES_ON_MAIN_THREAD = 16 * 1024;
 
@@ -33,17 +31,10 @@ export type ParserResult =
   | { readonly kind: 'done'; readonly value: unknown }
   | { readonly kind: 'refused'; readonly problems: readonly string[]; readonly source: ConfigSource | undefined };
 
-interface ParserOptions {
-  readonly deadlineMs: number;
-  readonly heapMebibytes: number;
-  /** Terminates the thread; the promise then rejects with an AbortError. */
-  readonly signal?: AbortSignal;
-}
-
 /** For the gateway's own file. A file with 10,000 overrides takes half a second and 100 MiB. */
-export const RELOAD_BOUNDS: ParserOptions = { deadlineMs: 30_000, heapMebibytes: 512 };
+export const RELOAD_BOUNDS: ThreadBounds = { deadlineMs: 30_000, heapMebibytes: 512 };
 /** For a posted file: enough for 1 MiB of overrides, and safe in a container that is limited to 512 MiB. */
-export const PREVIEW_BOUNDS: ParserOptions = { deadlineMs: 10_000, heapMebibytes: 128 };
+export const PREVIEW_BOUNDS: ThreadBounds = { deadlineMs: 10_000, heapMebibytes: 128 };
 
 /** How a posted file differs from the running configuration. Plain data, without any secret. */
 export interface Comparison {
@@ -58,7 +49,7 @@ export interface Comparison {
 }
 
 /** Parses the gateway's own file like `parseConfig`. Rejects with ConfigError, also when the thread exceeds a limit. */
-export async function parseWithoutStall(job: ParserJob, options: ParserOptions): Promise<Config> {
+export async function parseWithoutStall(job: ParserJob, options: ThreadBounds): Promise<Config> {
   const { file, content, environment } = job;
   if (content.byteLength <= MAX_BYTES_ON_MAIN_THREAD) return await parseConfig(file, content, environment);
   return deepFreeze(await runJob<Config>(job, options));
@@ -72,40 +63,19 @@ export async function parseWithoutStall(job: ParserJob, options: ParserOptions):
 export async function compareInThread(
   job: ParserJob,
   { disclosed, expressions, source }: Config,
-  options: ParserOptions,
+  options: ThreadBounds,
 ): Promise<Comparison> {
   return await runJob<Comparison>({ ...job, running: { disclosed, expressions, source } }, options);
 }
 
-async function runJob<Value>(job: ParserJob, { signal, ...bounds }: ParserOptions): Promise<Value> {
-  const deadline = AbortSignal.timeout(bounds.deadlineMs);
-  const thread = new Worker(ENTRY, {
-    workerData: { ...job, environment: { ...job.environment } },
-    env: {},
-    execArgv: [],
-    resourceLimits: { maxOldGenerationSizeMb: bounds.heapMebibytes, maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
-  });
-  // An `error` event without a listener ends the process, even while the thread is being terminated.
-  thread.on('error', () => {});
+async function runJob<Value>(job: ParserJob, bounds: ThreadBounds): Promise<Value> {
+  let result: ParserResult;
   try {
-    const [message] = await once(thread, 'message', {
-      signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
-    });
-    const result: ParserResult = message;
-    if (result.kind === 'refused') throw new ConfigError(result.problems, result.source);
-    return result.value as Value;
+    const workerData = { ...job, environment: { ...job.environment } };
+    result = (await runInThread(ENTRY, workerData, bounds)) as ParserResult;
   } catch (error) {
-    const what = exceededBound(error, deadline, bounds);
-    throw what === undefined ? error : ConfigError.of(job.file, [{ path: [], what }]);
-  } finally {
-    await thread.terminate();
+    throw error instanceof ThreadBoundError ? ConfigError.of(job.file, [{ path: [], what: error.message }]) : error;
   }
-}
-
-/** Returns which limit was exceeded, as the text of a problem; undefined for any other error. */
-function exceededBound(error: unknown, deadline: AbortSignal, bounds: ParserOptions): string | undefined {
-  if (error instanceof ConfigError) return undefined;
-  if (deadline.aborted) return `takes longer than ${bounds.deadlineMs / 1000} s to parse; make it smaller`;
-  const isOutOfMemory = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
-  return isOutOfMemory ? `takes more than ${bounds.heapMebibytes} MiB of memory to parse; make it smaller` : undefined;
+  if (result.kind === 'refused') throw new ConfigError(result.problems, result.source);
+  return result.value as Value;
 }

@@ -56,16 +56,24 @@ export function tollgateHereFor(
 ): (...args: readonly string[]) => Promise<Finished> {
   return async (...args) => {
     vi.stubEnv('TOLLGATE_ADMIN_TOKEN', token);
-    const [stdout, stderr] = [capture(process.stdout), capture(process.stderr)];
     try {
-      const status = await runCommandLine([...args, '--admin-url', String(gateway.admin)]);
-      return { status, stdout: stdout.text(), stderr: stderr.text() };
+      return await tollgateHere(...args, '--admin-url', String(gateway.admin));
     } finally {
-      stdout.restore();
-      stderr.restore();
       vi.unstubAllEnvs();
     }
   };
+}
+
+/** Runs a command that needs no gateway in this process. */
+export async function tollgateHere(...args: readonly string[]): Promise<Finished> {
+  const [stdout, stderr] = [capture(process.stdout), capture(process.stderr)];
+  try {
+    const status = await runCommandLine(args);
+    return { status, stdout: stdout.text(), stderr: stderr.text() };
+  } finally {
+    stdout.restore();
+    stderr.restore();
+  }
 }
 
 function capture(stream: NodeJS.WriteStream) {

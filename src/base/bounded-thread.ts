@@ -1,0 +1,48 @@
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
+
+const YOUNG_GENERATION_MB = 16;
+
+export interface ThreadBounds {
+  readonly deadlineMs: number;
+  readonly heapMebibytes: number;
+  /** Terminates the thread; the promise then rejects with an AbortError. */
+  readonly signal?: AbortSignal;
+}
+
+/** A job took too long or too much memory. The message completes a sentence about its input. */
+export class ThreadBoundError extends Error {
+  override readonly name = 'ThreadBoundError';
+}
+
+/** Runs a module in a thread until it posts a message, and returns that. Rejects with ThreadBoundError. */
+export async function runInThread(
+  entry: URL,
+  workerData: unknown,
+  { signal, ...bounds }: ThreadBounds,
+): Promise<unknown> {
+  const deadline = AbortSignal.timeout(bounds.deadlineMs);
+  const thread = new Worker(entry, {
+    workerData,
+    env: {},
+    execArgv: [],
+    resourceLimits: { maxOldGenerationSizeMb: bounds.heapMebibytes, maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+  });
+  // An `error` event without a listener ends the process, even while the thread is being terminated.
+  thread.on('error', () => {});
+  try {
+    const [message] = await once(thread, 'message', {
+      signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+    });
+    return message;
+  } catch (error) {
+    if (deadline.aborted) {
+      throw new ThreadBoundError(`takes longer than ${bounds.deadlineMs / 1000} s to parse; make it smaller`);
+    }
+    const isOutOfMemory = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
+    if (!isOutOfMemory) throw error;
+    throw new ThreadBoundError(`takes more than ${bounds.heapMebibytes} MiB of memory to parse; make it smaller`);
+  } finally {
+    await thread.terminate();
+  }
+}
