@@ -40,9 +40,9 @@ export async function printRoutes(source: string, { base, check }: RoutesOptions
   return differences.length > 0 ? EXIT.failure : EXIT.success;
 }
 
-/** Quoted, because braces and colons have a meaning in YAML. */
+/** Quoted, because braces and colons have a meaning in YAML. A scope must not name a variable of the gateway. */
 function asYaml({ path, methods, scope }: Omit<DescribedRoute, 'place'>): string {
-  const scoped = scope === undefined ? '' : `, scope: ${JSON.stringify(scope)}`;
+  const scoped = scope === undefined ? '' : `, scope: ${JSON.stringify(scope).replaceAll('${', () => '$${')}`;
   return `  - { path: ${JSON.stringify(path)}, methods: [${methods.join(', ')}]${scoped} }\n`;
 }
 
