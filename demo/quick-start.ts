@@ -36,7 +36,7 @@ const status = await runCommandLine(command, {
     const client = new AdminClient({ url: admin, token, tokenSource: 'TOLLGATE_ADMIN_TOKEN' });
     await createDemoCustomers(client);
     portalLink = await createPortalLink(client, portal);
-    [keyHeader = ''] = (await client.call('GET /admin/v1/config')).auth.key_headers;
+    [keyHeader = ''] = (await client.call('GET /admin/v1/config')).auth?.key_headers ?? [];
   },
   async onStarted({ admin = '', ...addresses }) {
     // Only a generated token is shown: one that the user set would end up in the output.

@@ -217,6 +217,7 @@ describe('the access log', () => {
       customer: 'acme',
       plan: 'starter',
       key_id: expect.stringMatching(/^key_/),
+      key_header: 'Authorization',
       client: '127.0.0.1',
       duration_ms: expect.any(Number),
       upstream_ms: expect.any(Number),

@@ -362,7 +362,8 @@ export const CONFIGURATION = z
   .looseObject({
     plans: z.record(z.string(), z.looseObject({ requests_per_hour: z.union([z.int(), z.literal('custom')]) })),
     overrides: z.record(z.string(), z.unknown()).nullish(),
-    auth: z.looseObject({ key_headers: z.array(z.string()) }),
+    // Gateways before 0.3.0 have no key_headers.
+    auth: z.looseObject({ key_headers: z.array(z.string()).optional() }).optional(),
     portal: z.looseObject({}).nullish(),
     console: z.object({ name: z.string().nullable(), color: z.string() }).nullish(),
   })

@@ -93,5 +93,5 @@ function sessionDocument(
   // The file's schema guarantees this shape.
   const { console: installation = null, auth } = config as ConfigDocument;
   const scope = mayWrite ? 'write' : 'read';
-  return { actor: name, scope, via, expires_at: expiresAt, key_header: auth.key_headers[0] ?? '', installation };
+  return { actor: name, scope, via, expires_at: expiresAt, key_header: auth?.key_headers?.[0] ?? '', installation };
 }
