@@ -165,7 +165,7 @@ const upstream = types.mapping({
 
 const route = types.mapping({
   path: types.routePath.describe(
-    'Absolute path; a segment is literal or one {name}, and the last may be {name...}: one or more segments. The most specific route wins.',
+    'Absolute path, or / alone; a segment is literal or one {name}, and the last may be {name...}: one or more segments. The most specific route wins.',
   ),
   methods: types
     .listOf(types.method.describe('A method; GET includes HEAD.'))

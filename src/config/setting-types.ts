@@ -172,7 +172,7 @@ export const assertionSeconds = amount('seconds', 10, 3600);
 /** As other routers write a parameter and the rest of a path. The hint is fixed text: no problem repeats a value. */
 const FOREIGN_ROUTE_PATH = /\/:\w|\/\*/;
 const ROUTE_PATH_RULE =
-  'must begin with "/" and have segments of A-Z a-z 0-9 . _ ~ - or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end';
+  'must be "/", or begin with "/" and have segments of A-Z a-z 0-9 . _ ~ - or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end';
 
 export const routePath = z
   .string(ROUTE_PATH_RULE)

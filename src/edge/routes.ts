@@ -23,7 +23,7 @@ type RoutePurpose =
 
 export type RouteDefinition = RoutePurpose & {
   /**
-   * Such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. The last one may
+   * `/`, or such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. The last one may
    * be `{name...}`: one or more segments, with an optional slash at the end.
    */
   readonly path: string;
@@ -149,11 +149,14 @@ function createFinder(routes: readonly Route[], spelling: (template: string) => 
   for (const route of routes) {
     const template = spelling(route.template);
     if (template.includes('{')) addRoute(prefixes, template, route);
-    else literals.set(template, route);
+    else literals.set(template === '/' ? '' : template, route);
   }
   const longestPrefix = Math.max(...[...prefixes.keys()].map(({ length }) => length));
 
-  /** No route matches a `;`, unlike pchar: servers disagree whether it belongs to the segment or starts a suffix. */
+  /**
+   * `bare`: a path without the slash at its end, so the empty text for `/`. No route matches a `;`, unlike pchar: servers
+   * disagree whether it belongs to the segment or starts a suffix.
+   */
   return function find(bare: string): Route | undefined {
     const literal = literals.get(bare);
     if (literal || bare.includes(';')) return literal;
@@ -241,7 +244,7 @@ export function createRouteTable(definitions: readonly RouteDefinition[], aliase
       const hasSlash = canonicalPath.endsWith('/');
       const bare = hasSlash ? canonicalPath.slice(0, -1) : canonicalPath;
       const route = find(bare);
-      if (route === undefined || (hasSlash && !isCatchAll(route.template))) {
+      if (route === undefined || (hasSlash && bare !== '' && !isCatchAll(route.template))) {
         return { found: false, detail: explainMiss(path) };
       }
       const hidden = findHidden(route, bare);

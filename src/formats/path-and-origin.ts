@@ -34,10 +34,11 @@ export function isPrefix(path: string): boolean {
 }
 
 /**
- * Accepts `/api/v1/things/{id}`: like a prefix, but a segment may be a parameter, and the last one `{rest...}`. Parameter
- * names are distinct.
+ * Accepts `/`, and `/api/v1/things/{id}`: like a prefix, but a segment may be a parameter, and the last one `{rest...}`.
+ * Parameter names are distinct.
  */
 export function isRoutePath(path: string): boolean {
+  if (path === '/') return true;
   if (!path.startsWith('/')) return false;
   const segments = segmentsOf(path);
   const names = new Set<string>();

@@ -297,6 +297,6 @@ it('--check compares with a config file, whatever else that file needs', async (
   ]);
   expect(await check('{ path: x, methods: [GET] }')).toEqual([
     1,
-    expect.stringContaining('gateway.yaml:4: routes[0].path: must begin with "/"'),
+    expect.stringContaining('gateway.yaml:4: routes[0].path: must be "/"'),
   ]);
 });

@@ -50,29 +50,29 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['routes: []', '3: routes: must have at least one route'],
   [
     'routes:\n  - path: api\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
+    `4: routes[0].path: must be "/", or begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],
   [
     'routes:\n  - path: /api/../x\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
+    `4: routes[0].path: must be "/", or begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],
   [
     'routes:\n  - path: /a/{x}/{x}\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
+    `4: routes[0].path: must be "/", or begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],
   [
     'routes:\n  - path: /a/{x...}/b\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
+    `4: routes[0].path: must be "/", or begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],
   [
     'routes:\n  - path: /a/{x}/{x...}\n    methods: [GET]',
-    `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
+    `4: routes[0].path: must be "/", or begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],
   ...['/books/:id', '/reports/*'].map(
     (path) =>
       [
         `routes:\n  - { path: "${path}", methods: [GET] }`,
-        `4: routes[0].path: must begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end; write {id} instead of :id, and {rest...} instead of *`,
+        `4: routes[0].path: must be "/", or begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end; write {id} instead of :id, and {rest...} instead of *`,
       ] as const,
   ),
   ['routes:\n  - { path: /a, methods: [GET, CONNECT] }', `4: routes[0].methods[1]: ${METHOD_RULE}`],

@@ -98,6 +98,41 @@ describe('a near miss gets the correct form', () => {
   });
 });
 
+describe('the root as a route', () => {
+  const table = tableOf('/{rest...}', '/', '/{id}');
+
+  it.each([
+    ['/', '/'],
+    ['/a', '/{id}'],
+    ['/a/b', '/{rest...}'],
+  ])('stands beside a catch-all: %s leads to %s', (path, template) => {
+    expect(table.match(path)).toMatchObject({ found: true, path, route: { template } });
+  });
+
+  it.each(['//', '///', '//a', '/;', '/;a'])('has one spelling: %s leads nowhere', (path) => {
+    expect(table.match(path).found).toBe(false);
+  });
+
+  it('alone, it opens no other path', () => {
+    for (const path of ['/a', '//', '/index.html']) expect(templateOf(tableOf('/'), path)).toBeUndefined();
+    expect(templateOf(tableOf('/'), '/')).toBe('/');
+  });
+
+  it('is no prefix that an alias replaces', () => {
+    const definition = { maxBodyBytes: 1, purpose: 'forward', methods: ['GET'] } as const;
+    const aliased = createRouteTable(
+      [
+        { ...definition, path: '/' },
+        { ...definition, path: '/api/v1/{id}' },
+      ],
+      new Map([['/v1', '/api/v1']]),
+    );
+    expect(aliased.match('/')).toMatchObject({ found: true, path: '/' });
+    expect(aliased.match('/v1').found).toBe(false);
+    expect(aliased.match('/v1/').found).toBe(false);
+  });
+});
+
 it('a long list of routes is cut off', () => {
   const paths = Array.from({ length: 300 }, (_, index) => `/r${index}`);
   const match = tableOf(...paths).match('/x');
@@ -277,9 +312,10 @@ const templates = fc
       .map(([segments, last]) => [...segments, last]),
     { selector: (segments) => segments.join('/'), minLength: 1, maxLength: 12 },
   )
-  .map((shapes) =>
-    shapes.map((segments) => `/${segments.map((shape, index) => shape.replace('{', `{p${index}`)).join('/')}`),
-  );
+  .map((shapes) => [
+    '/',
+    ...shapes.map((segments) => `/${segments.map((shape, index) => shape.replace('{', `{p${index}`)).join('/')}`),
+  ]);
 const pathSegment = fc.oneof(
   { weight: 12, arbitrary: word },
   { weight: 1, arbitrary: fc.constantFrom('', ';', 'a;b', '%20', '{p}', 'x'.repeat(512), 'x'.repeat(513)) },
@@ -305,6 +341,7 @@ function matches(template: string, path: string, ignoresCase = false): boolean {
 
 /** The most specific of the templates that match: segment by segment, the lowest rank. None if case hides a better one. */
 function oracle(all: readonly string[], path: string): string | undefined {
+  if (path === '/') return path;
   const bare = path.replace(/\/$/, '');
   const ranks = (template: string) => template.split('/').slice(1).map(rankOf).join('');
   const bestOf = (ignoresCase: boolean) =>
