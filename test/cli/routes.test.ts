@@ -4,6 +4,8 @@ import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { printable } from '../../src/api/client/printable.ts';
+import { routesFromOpenApi, UnusableDescriptionError } from '../../src/cli/openapi/routes-from-openapi.ts';
 import { bearer } from '../support/admin.ts';
 import { type SystemSettings, startSystem } from '../support/system.ts';
 import { startServer, temporaryFile, tollgateHere } from './support.ts';
@@ -61,6 +63,13 @@ const NEIGHBOURS = pathsOf(
   `/v1/accounts/{account}: { delete: ${OK}, get: ${OK}, post: ${OK} }`,
   `/v1/accounts/default: { get: ${OK} }`,
 );
+/** A path of a description, as its line names it. */
+const keyOf = (line: string) => line.replace(/: .*|:$/, '');
+/** As JSON pointer and words, like a line of the program. */
+function asText({ place, what }: { place: readonly (string | number)[]; what: string }): string {
+  const steps = place.map((step) => `/${String(step).replaceAll('~', '~0').replaceAll('/', '~1')}`);
+  return printable(`${steps.join('')}: ${what}`);
+}
 const own = (name: string) => fileURLToPath(new URL(`../../docs/openapi/${name}`, import.meta.url));
 
 describe.each<[string, string, Described[] | number, string[]]>([
@@ -124,40 +133,50 @@ describe.each<[string, string, Described[] | number, string[]]>([
 
 describe('what routes cannot express is a warning with its place', () => {
   const FINE = `/fine: { get: ${OK} }`;
-  it.each([
-    [`/a/{b}.json: { get: ${OK} }`, '4: warning: /paths/~1a~1{b}.json: left out: routes have no partial segments'],
-    [`/a/{b+}: { get: ${OK} }`, '4: warning: /paths/~1a~1{b+}: left out: routes have no partial segments'],
-    [`/a/: { get: ${OK} }`, '4: warning: /paths/~1a~1: left out: routes have no partial segments'],
-    [`/a?b=c: { get: ${OK} }`, '4: warning: /paths/~1a?b=c: left out: routes have no partial segments'],
-    [`"/a~/..": { get: ${OK} }`, '4: warning: /paths/~1a~0~1..: left out: routes have no partial segments'],
-    [`a: { get: ${OK} }`, '4: warning: /paths/a: left out: routes have no partial segments'],
-    [`"/\\e[31m": { get: ${OK} }`, '4: warning: /paths/~1\\u{1b}[31m: left out'],
-    [`/a: { trace: ${OK} }`, '4: warning: /paths/~1a/trace: left out: routes do not forward this method'],
-    [`/a: { additionalOperations: { Paint: ${OK} } }`, '4: warning: /paths/~1a/additionalOperations/Paint: left out'],
-    [`/a: { servers: [{ url: /b }], get: ${OK} }`, '4: warning: /paths/~1a: has servers of its own'],
-    ['/a: { get: { servers: [{ url: /b }] } }', '4: warning: /paths/~1a/get: has servers of its own'],
-    ['/a: { get: { security: [{ k: [x, y] }] } }', '4: warning: /paths/~1a/get: its security names 2 scopes'],
-    ['/a: { get: { security: [{ k: [x] }, { k: [y] }] } }', '4: warning: /paths/~1a/get: its security names 2 scopes'],
-    ['/a: { get: { security: [{ k: ["x y"] }] } }', '4: warning: /paths/~1a/get: its security names a scope with'],
-    [
-      '/a: { get: { security: [] } }',
-      '4: warning: /paths/~1a/get: has no security, or an optional one: its route needs',
-    ],
-    ['/a: { get: { security: [{ k: [x] }, {}] } }', '4: warning: /paths/~1a/get: has no security, or an optional one'],
-    ['/a: { get: { security: [{ k: [x] }] }, head: {} }', '4: warning: /paths/~1a: HEAD has another scope than GET'],
-    ['/a: { $ref: "other.yaml#/a" }', '4: warning: /paths/~1a: left out: its $ref leads to another document'],
-    ['/a: { $ref: "#/paths/~1a" }', '4: warning: /paths/~1a: left out: its $ref leads in a circle'],
-    ['/a: { $ref: "#/constructor/%zz" }', '4: warning: /paths/~1a: left out: it has a $ref that leads to nothing'],
-    ['/a:', '4: warning: /paths/~1a: left out: it is not a mapping'],
-    ['/a: { get: [] }', '4: warning: /paths/~1a/get: left out: it is not a mapping'],
-    ['__proto__: { get: {} }', '4: warning: /paths/__proto__: left out: routes have no partial segments'],
-  ])('%s', async (path, warning) => {
-    const file = await temporaryFile('openapi.yaml', `${pathsOf(path, FINE)}\n`);
+  const CASES: [string, string][] = [
+    [`/a/{b}.json: { get: ${OK} }`, '/paths/~1a~1{b}.json: left out: routes have no partial segments'],
+    [`/a/{b+}: { get: ${OK} }`, '/paths/~1a~1{b+}: left out: routes have no partial segments'],
+    [`/a/: { get: ${OK} }`, '/paths/~1a~1: left out: routes have no partial segments'],
+    [`/a?b=c: { get: ${OK} }`, '/paths/~1a?b=c: left out: routes have no partial segments'],
+    [`"/a~/..": { get: ${OK} }`, '/paths/~1a~0~1..: left out: routes have no partial segments'],
+    [`a: { get: ${OK} }`, '/paths/a: left out: routes have no partial segments'],
+    [`"/\\e[31m": { get: ${OK} }`, '/paths/~1\\u{1b}[31m: left out'],
+    [`/a: { trace: ${OK} }`, '/paths/~1a/trace: left out: routes do not forward this method'],
+    [`/a: { additionalOperations: { Paint: ${OK} } }`, '/paths/~1a/additionalOperations/Paint: left out'],
+    [`/a: { servers: [{ url: /b }], get: ${OK} }`, '/paths/~1a: has servers of its own'],
+    ['/a: { get: { servers: [{ url: /b }] } }', '/paths/~1a/get: has servers of its own'],
+    ['/a: { get: { security: [{ k: [x, y] }] } }', '/paths/~1a/get: its security names 2 scopes'],
+    ['/a: { get: { security: [{ k: [x] }, { k: [y] }] } }', '/paths/~1a/get: its security names 2 scopes'],
+    ['/a: { get: { security: [{ k: ["x y"] }] } }', '/paths/~1a/get: its security names a scope with'],
+    ['/a: { get: { security: [] } }', '/paths/~1a/get: has no security, or an optional one: its route needs'],
+    ['/a: { get: { security: [{ k: [x] }, {}] } }', '/paths/~1a/get: has no security, or an optional one'],
+    ['/a: { get: { security: [{ k: [x] }] }, head: {} }', '/paths/~1a: HEAD has another scope than GET'],
+    ['/a: { $ref: "other.yaml#/a" }', '/paths/~1a: left out: its $ref leads to another document'],
+    ['/a: { $ref: "#/paths/~1a" }', '/paths/~1a: left out: its $ref leads in a circle'],
+    ['/a: { $ref: "#/constructor/%zz" }', '/paths/~1a: left out: it has a $ref that leads to nothing'],
+    ['/a:', '/paths/~1a: left out: it is not a mapping'],
+    ['/a: { get: [] }', '/paths/~1a/get: left out: it is not a mapping'],
+    ['__proto__: { get: {} }', '/paths/__proto__: left out: routes have no partial segments'],
+  ];
+
+  it('each alone', () => {
+    for (const [path, warning] of CASES) {
+      const { routes, warnings } = routesFromOpenApi(parse(pathsOf(path, FINE)), undefined, 'openapi.yaml');
+      expect(warnings.map(asText), path).toEqual([expect.stringContaining(warning)]);
+      expect(routes).toContainEqual({ path: '/fine', methods: ['GET'], scope: undefined, place: ['paths', '/fine'] });
+    }
+  });
+
+  it('all those of different paths together, each with its line', async () => {
+    const distinct = CASES.filter(
+      ([path], index) => CASES.findIndex(([other]) => keyOf(other) === keyOf(path)) === index,
+    );
+    const file = await temporaryFile('openapi.yaml', `${pathsOf(...distinct.map(([path]) => path), FINE)}\n`);
     const { status, stdout, stderr } = await tollgateHere('routes', file);
-    expect(stderr.replace(`${file}:`, '').split('\n')).toEqual([
-      expect.stringContaining(warning.replace(/^4/, '5')),
-      '',
-    ]);
+    const expected = distinct.map(([, warning], index) =>
+      expect.stringContaining(`${file}:${index + 5}: warning: ${warning}`),
+    );
+    expect(stderr.split('\n')).toEqual(expect.arrayContaining([...expected, '']));
     expect(status).toBe(0);
     expect(stdout).toContain('path: "/fine", methods: [GET]');
   });
@@ -195,15 +214,36 @@ describe('a file without use ends with words', () => {
       paths: Object.fromEntries(Array.from({ length: count }, (_, index) => [`/a${index}/{id}`, { get: {} }])),
     });
 
-  it.each<[string, string | Uint8Array, string]>([
-    ['Swagger 2', 'swagger: "2.0"\npaths: {}', ':1: /swagger: is Swagger 2, which has another form'],
-    ['another version', 'openapi: 4.0.0\npaths: {}', ':1: /openapi: must be a version of OpenAPI from 3.0 to 3.2'],
-    ['no paths', `openapi: 3.1.0\nwebhooks: {}`, ':1: /paths: must be a mapping'],
-    ['no operation', `openapi: 3.1.0\npaths: { /a: {} }`, ':2: /paths: has no operation that a route can forward'],
+  it.each<[string, string, string]>([
+    ['Swagger 2', 'swagger: "2.0"\npaths: {}', '/swagger: is Swagger 2, which has another form'],
+    ['another version', 'openapi: 4.0.0\npaths: {}', '/openapi: must be a version of OpenAPI from 3.0 to 3.2'],
+    ['no paths', `openapi: 3.1.0\nwebhooks: {}`, '/paths: must be a mapping'],
+    ['no operation', `openapi: 3.1.0\npaths: { /a: {} }`, '/paths: has no operation that a route can forward'],
     [
       'a server with a variable without default',
       'openapi: 3.0.0\npaths: {}\nservers: [{ url: "https://a/{v}", variables: { v: {} } }]',
-      ':3: /servers/0/url: has no path that can begin a route; give one with --base',
+      '/servers/0/url: has no path that can begin a route; give one with --base',
+    ],
+    [
+      'a reference to itself alone',
+      'openapi: 3.0.0\npaths: { /a: { $ref: "#/paths/~1a" } }',
+      '/paths: has no operation',
+    ],
+  ])('%s', (_, content, fault) => {
+    const read = () => routesFromOpenApi(parse(content), undefined, 'openapi.yaml');
+    expect(read).toThrow(UnusableDescriptionError);
+    expect(read).toThrow(
+      expect.toSatisfy((error: UnusableDescriptionError) =>
+        asText({ place: error.place, what: error.message }).startsWith(fault),
+      ),
+    );
+  });
+
+  it.each<[string, string | Uint8Array, string]>([
+    [
+      'an unusable member',
+      'openapi: 3.1.0\npaths: { /a: {} }',
+      ':2: /paths: has no operation that a route can forward',
     ],
     ['text', 'hello', ':1: is not an OpenAPI description'],
     ['nothing', '', ':1: is not an OpenAPI description'],
@@ -211,11 +251,6 @@ describe('a file without use ends with words', () => {
     ['a key given twice', 'openapi: 3.0.0\npaths: {}\npaths: {}', ':3: is not valid YAML: Map keys must be unique'],
     ['aliases of aliases', `a: &a [x]\n${bomb.join('\n')}`, ': Excessive alias count'],
     ['deep nesting', '['.repeat(10_000), ':1: is not valid YAML: it is nested too deeply'],
-    [
-      'a reference to itself alone',
-      'openapi: 3.0.0\npaths: { /a: { $ref: "#/paths/~1a" } }',
-      ':2: /paths: has no operation',
-    ],
     ['more than 10,000 paths', many(10_001), ': /paths: has more than 10000 paths'],
     ['not UTF-8', Buffer.from('openapi: 3.0.0', 'utf16le').fill(0xff, 4, 6), ': cannot be read: it is not UTF-8 text'],
     ['more than 16 MiB', Buffer.alloc(16 * 1024 * 1024 + 1, '#'), ': cannot be read: it is larger than 16 MiB'],
