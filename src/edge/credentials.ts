@@ -10,7 +10,7 @@ export type BrowserKeys = 'allow' | 'warn' | 'reject';
 
 const REFUSAL_CODES = { missing: 'missing_key', in_query: 'key_in_query', malformed: 'malformed_key' } as const;
 
-type ClientCredentials =
+export type ClientCredentials =
   /** `header`: the name of the header that held the token, as in the configuration. */
   | { readonly token: string; readonly header: string }
   | { readonly reason: keyof typeof REFUSAL_CODES; readonly problem: Problem };

@@ -1,46 +1,25 @@
 /**
- * Serves the public API. Checks each request in this order: overload, syntax, path, method, body size, key, allowed
- * address, browser use, suspension, scope, quota. Then forwards it to the backend. After each wait, the checks from the
- * key on are repeated by the records of then. Only the quota check uses up quota,
- * and a request that fails a check never reaches the backend.
+ * Serves the public API: checks each request in the order of decision.ts, then forwards it to the backend. A request that
+ * fails a check never reaches the backend.
  */
-import { isDeepStrictEqual } from 'node:util';
-import type { ErrorRequestHandler, Express, Request, Response } from 'express';
-import type { Clock } from '../base/clock.ts';
-import { mapAll } from '../base/non-empty.ts';
-import type { Authentication, Authenticator, InvalidKey } from '../customers/keys/authenticator.ts';
-import type { KeyUses } from '../customers/keys/key-uses.ts';
-import { ConcurrencyLimiter } from '../customers/quota/concurrency.ts';
-import type { CustomerQuota, QuotaDecision } from '../customers/quota/customer-quota.ts';
-import { usageDocument } from '../customers/quota/hourly-quota.ts';
+import type { Express, Request, Response } from 'express';
 import type { Connections } from '../http/listener/connections.ts';
-import { createStrictApp } from '../http/listener/strict-app.ts';
-import type { Problem } from '../http/problems/document.ts';
-import { StoreUnavailableError } from '../store/errors.ts';
-import type { CustomerRecord, EnforcedKey } from '../store/record-fields.ts';
-import type { ForwardHandlers, ForwardOutcome } from '../upstream/forward-request.ts';
+import type { ForwardHandlers } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
-import type { BodyFault, RequestBody } from '../upstream/request-body.ts';
 import { headerLineOf, passedHeaders } from '../upstream/request-headers.ts';
-import { isSentByBrowser, readCredentials } from './credentials.ts';
+import { readCredentials } from './credentials.ts';
+import { createDecision, type DecisionParts, type Ending } from './decision.ts';
 import { guard } from './guard.ts';
-import { asFlatList, asLines, type Form, rateLimitHeaders } from './rate-limit-headers.ts';
-import type { Recorder } from './recorder.ts';
+import { asFlatList, asLines } from './rate-limit-headers.ts';
 import * as refusals from './refusals.ts';
-import { RequestContext, sendJson, sendProblem } from './request-context.ts';
+import { type RequestContext, sendProblem } from './request-context.ts';
 import type { PublicSettings } from './settings.ts';
 
-export interface PublicAppParts {
+export interface PublicAppParts extends DecisionParts {
   /** Read once per request. */
   readonly settings: { readonly current: PublicSettings };
-  readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateSha256'>;
-  /** `note` is called for every request that its key allows, so it must be cheap. */
-  readonly keyUses: Pick<KeyUses, 'note'>;
-  readonly quota: CustomerQuota;
   readonly forwarder: Forwarder;
   readonly connections: Pick<Connections, 'abortResponse' | 'closeReasonOf' | 'isSurplus' | 'overloadDelayMs'>;
-  readonly recorder: Recorder;
-  readonly clock: Clock;
 }
 
 /** Response headers that only the gateway sets, in lower case. The backend's headers of these names are dropped. */
@@ -53,19 +32,6 @@ export const OWN_HEADER_NAMES: ReadonlySet<string> = new Set([
   'x-ratelimit-remaining',
   'x-ratelimit-reset',
 ]);
-
-/** From this long before a key expires, responses state the expiry time, so that the customer can rotate the key. */
-const EXPIRY_NOTICE_MS = 7 * 24 * 3600 * 1000;
-
-/** The client left before its request was complete. */
-const NEVER_SENT: ForwardOutcome = {
-  kind: 'client_gone',
-  wasSent: false,
-  status: undefined,
-  upstreamMs: 0,
-  upstream: undefined,
-  contentBytes: 0,
-};
 
 /** The headers that only the gateway sends, to the backend or to the client. */
 const ownLines = {
@@ -83,43 +49,26 @@ const ownLines = {
   via: headerLineOf('Via'),
 };
 
-/** A promise only if the request has to wait: one for each request would cost more than most checks. */
-type Ending = Promise<void> | undefined;
-
-/** A key with unreadable scopes, which is an empty list, is refused on every route. */
-function allowsScope({ scopes }: EnforcedKey, scope: string | undefined): boolean {
-  return scopes === undefined || (scopes.length > 0 && (scope === undefined || scopes.includes(scope)));
-}
-
-/** Takes the next step of a request once its value is known. */
-function proceed<Value>(
-  context: RequestContext,
-  value: Value | Promise<Value>,
-  step: (context: RequestContext, value: Value) => Ending,
-): Ending {
-  return value instanceof Promise ? value.then(step.bind(undefined, context)) : step(context, value);
-}
-
 export function createPublicApp(parts: PublicAppParts): Express {
-  const { authenticator, clock, connections, forwarder, quota, recorder } = parts;
-  /** Counts the requests whose body is buffered: slow uploads of one customer must leave room for others. */
-  const uploads = new ConcurrencyLimiter();
+  const { connections, forwarder, recorder } = parts;
+  const decision = createDecision(parts, {
+    admitted: forward,
+    sendProblem(context, problem) {
+      const delayMs = problem.code === 'overloaded' ? connections.overloadDelayMs(context.req.socket) : 0;
+      if (delayMs === 0) sendProblem(context, problem);
+      else setTimeout(sendProblem, delayMs, context, problem);
+    },
+  });
+  const { giveBack, handleError, quotaHeaders, refuse } = decision;
 
   function handle(req: Request, res: Response): Ending {
     const settings = parts.settings.current;
-    const context = new RequestContext(req, res, settings, clock.monotonicMs());
-    res.locals = { context };
-    recorder.opened();
-    if (recorder.inFlight > settings.maxInFlight) return refuse(context, refusals.overloaded(false));
-    if (connections.isSurplus(req.socket)) return refuse(context, refusals.overloaded(true));
+    const context = decision.open(req, res, settings);
+    if (context === undefined) return undefined;
     const verdict = guard(req, settings.guardLimits);
     if (!verdict.passed) return refuse(context, verdict.problem);
-
-    const match = settings.routes.match(verdict.path, req.method);
-    if (!match.found) return refuse(context, { code: 'not_found', detail: match.detail });
-    const { route } = match;
-    context.matched = route;
-    if (!route.methods.has(req.method)) return refuse(context, refusals.methodNotAllowed(route.allow, req.method));
+    const route = decision.routeFor(context, verdict.path, verdict.query, req.method);
+    if (route === undefined) return undefined;
     const maxBodyBytes = route.purpose === 'forward' ? route.maxBodyBytes : 0;
     const { isChunked, length = 0 } = verdict.body;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
@@ -127,101 +76,12 @@ export function createPublicApp(parts: PublicAppParts): Express {
       const limits = { maxBytes: maxBodyBytes, stallTimeoutMs: settings.bodyStallTimeoutMs };
       context.body = forwarder.receive(req, isChunked ? undefined : length, limits);
     }
-    context.path = match.path + verdict.query;
     context.passed = verdict;
-
-    const credentials = readCredentials(req.rawHeaders, verdict.query, settings);
-    if ('problem' in credentials) {
-      recorder.authenticated(credentials.reason);
-      return refuse(context, credentials.problem);
-    }
-    context.keyHeader = credentials.header;
-    return proceed(context, authenticator.authenticate(credentials.token), authenticated);
-  }
-
-  /** Decides by the records of now, so it is called again after each wait: for a body, a signature, or the store. */
-  function authenticated(context: RequestContext, authentication: Authentication): Ending {
-    const { matched: route, req, settings } = context;
-    const isFirst = context.known === undefined;
-    if (isFirst) recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
-    if (authentication.outcome === 'invalid') return refuseKey(context, authentication);
-    if (isFirst) recorder.keyHeader(context.keyHeader ?? '');
-    const { key, customer, addresses } = authentication;
-    context.known = authentication;
-    context.keyId = key.id;
-    context.customer = key.customer;
-    if (customer !== undefined) context.plan = quota.planNameOf(customer) ?? 'unknown';
-    if (addresses?.has(context.client.address) === false) return refuse(context, refusals.ADDRESS_NOT_ALLOWED);
-    const scope = route?.purpose === 'forward' ? route.scope : undefined;
-    const hasScope = allowsScope(key, scope);
-    if (hasScope) parts.keyUses.note(authentication);
-    if (isFirst && settings.browserKeys !== 'allow' && isSentByBrowser(req.headers)) {
-      recorder.sentByBrowser(context, settings.browserKeys === 'reject' ? 'refused' : 'allowed');
-      if (settings.browserKeys === 'reject') return refuse(context, refusals.browserUse(settings));
-    }
-    if (customer !== undefined && quota.isSuspended(customer)) return refuse(context, refusals.CUSTOMER_SUSPENDED);
-    if (!hasScope) return refuse(context, refusals.insufficientScope(scope, settings));
-    if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
-    if (route?.purpose === 'forward') return admit(context, customer);
-    return context.usage === undefined ? readUsage(context, customer) : sendUsage(context);
-  }
-
-  /** Forwards the request once nothing is left to wait for, and its quota was decided by this record. */
-  function admit(context: RequestContext, customer: CustomerRecord): Ending {
-    const { body, keyId = '', plan, req, settings } = context;
-    const isBodyAwaited = body !== undefined && !context.hasBodyStart;
-    // A client that expects 100 (RFC 9110 §10.1.1) sends its body only when told to, so its quota is decided first.
-    const expects = isBodyAwaited && req.httpVersion === '1.1' && Boolean(req.headers.expect);
-    // Before the quota check: an admission expires within seconds.
-    if (isBodyAwaited && !expects) return receiveStart(context, body, customer);
-    if (settings.assertions !== undefined && !isBodyAwaited && context.assertedPlan !== plan) {
-      context.assertedPlan = plan;
-      const assertion = settings.assertions.of(customer.id, plan, keyId);
-      if (assertion instanceof Promise) {
-        return assertion.then((signed) => {
-          context.assertion = signed;
-          return recheck(context);
-        });
-      }
-      context.assertion = assertion;
-    }
-    if (!isStillAdmitted(context, customer)) {
-      context.decidedFor = customer;
-      const decision = quota.decide(customer);
-      if (decision instanceof Promise) return decision.then(decidedLater.bind(undefined, context));
-      if (!isAdmitted(context, decision)) return undefined;
-    }
-    return isBodyAwaited ? receiveStart(context, body, customer) : forward(context);
-  }
-
-  function recheck(context: RequestContext): Ending {
-    if (context.known === undefined) throw new Error('a request without a valid key waits');
-    return proceed(context, authenticator.authenticateSha256(context.known.sha256), authenticated);
-  }
-
-  function decidedLater(context: RequestContext, decision: QuotaDecision): Ending {
-    return isAdmitted(context, decision) ? recheck(context) : undefined;
-  }
-
-  /** Returns whether the request was admitted by this record, and may still begin. If not, gives back its unit and slot. */
-  function isStillAdmitted(context: RequestContext, customer: CustomerRecord): boolean {
-    if (context.admitted === undefined) return false;
-    const isInTime = context.beginDeadlineMs > clock.monotonicMs();
-    if (isInTime && isDeepStrictEqual(context.decidedFor, customer)) return true;
-    giveBack(context, false);
-    return false;
-  }
-
-  /** Gives back what the quota took: a slot among the customer's requests in progress and, if it was not sent, a unit. */
-  function giveBack(context: RequestContext, wasSent: boolean): void {
-    if (!wasSent) context.admitted?.admission.refund();
-    context.admitted?.release?.();
-    context.admitted = undefined;
+    return decision.decide(context, readCredentials(req.rawHeaders, verdict.query, settings));
   }
 
   function forward(context: RequestContext): undefined {
     const { req, settings, passed, trace } = context;
-    if (context.admitted !== undefined) recorder.decided(context, context.admitted);
     const { preserveHost } = settings.backendHeaders;
     if (preserveHost && passed?.host !== '') context.host = passed?.host;
     const rawHeaders = trace === undefined ? req.rawHeaders : trace.passedHeaders();
@@ -229,80 +89,11 @@ export function createPublicApp(parts: PublicAppParts): Express {
     forwarder.forward(context, handlers);
   }
 
-  /** Reads the beginning of the body. */
-  async function receiveStart(context: RequestContext, body: RequestBody, customer: CustomerRecord): Promise<void> {
-    const { res, settings } = context;
-    const release = uploads.take(customer.id, Math.ceil(settings.maxInFlight / 4));
-    if (release === undefined) return refuse(context, refusals.TOO_MANY_UPLOADS);
-    let fault: BodyFault | undefined;
-    try {
-      if (context.admitted !== undefined) res.writeContinue();
-      fault = await body.buffer(context.startedAtMs + settings.requestTimeoutMs);
-    } finally {
-      release();
-    }
-    if (fault === undefined) {
-      context.hasBodyStart = true;
-      return recheck(context);
-    }
-    if (fault !== 'aborted') return refuse(context, refusals.upstreamFailed(fault, undefined));
-    giveBack(context, false);
-    recorder.forwarded(context, NEVER_SENT);
-  }
-
-  /** Returns whether the quota has admitted the request. If not, sends and records the refusal. */
-  function isAdmitted(context: RequestContext, decision: QuotaDecision): boolean {
-    if (decision.outcome === 'admitted') {
-      // Recorded when the request is forwarded: until then, its quota may have to be decided again.
-      context.admitted = decision;
-      return true;
-    }
-    recorder.decided(context, decision);
-    if (decision.outcome === 'not_configured') refuseWithoutQuota(context, decision.reason);
-    else refuse(context, refusals.limitExceeded(decision, clock.nowMs()));
-    return false;
-  }
-
-  function refuseKey(context: RequestContext, { keyId, customer }: InvalidKey): undefined {
-    // For operators only: the response does not depend on what is wrong with the key.
-    if (keyId !== undefined) context.keyId = keyId;
-    if (customer !== undefined) context.customer = customer;
-    const { failedKeys } = context.settings;
-    const retrySeconds = failedKeys.count(context.client.address);
-    if (retrySeconds === undefined) refuse(context, refusals.invalidKey(context.settings));
-    else refuse(context, refusals.tooManyFailures(retrySeconds));
-  }
-
-  function refuseWithoutQuota(context: RequestContext, reason: string): undefined {
-    recorder.limitMissing(context, reason);
-    refuse(context, refusals.QUOTA_NOT_CONFIGURED);
-  }
-
-  /** Reads the customer's usage as the quota check counts it, or its history. Not counted, and needs no quota left. */
-  async function readUsage(context: RequestContext, customer: CustomerRecord): Promise<void> {
-    const limit = quota.limitOf(customer);
-    if (!limit.found) return refuseWithoutQuota(context, limit.reason);
-    const { matched: route, plan } = context;
-    if (route?.purpose === 'usage_history') {
-      context.usage = await route.history.of(customer);
-    } else {
-      const usage = await quota.recentUsage(customer, limit.requestsPerHour);
-      context.usage = { customer: customer.id, plan, ...usageDocument(usage) };
-    }
-    return recheck(context);
-  }
-
-  function sendUsage(context: RequestContext): undefined {
-    sendJson(context, context.usage ?? {});
-    recorder.responded(context);
-  }
-
   const handlers: ForwardHandlers<RequestContext> = {
     responseLines(context) {
       const lines = (quotaHeaders(asLines, context) ?? '') + ownLines.requestId(context.requestId);
-      const expiresAtMs = context.known?.expiresAtMs;
-      if (expiresAtMs === undefined || expiresAtMs - clock.nowMs() > EXPIRY_NOTICE_MS) return lines;
-      return lines + ownLines.expiresAt(new Date(expiresAtMs).toISOString());
+      const expiry = decision.expiryNotice(context);
+      return expiry === undefined ? lines : lines + ownLines.expiresAt(expiry);
     },
     onOutcome(context, outcome) {
       if (outcome.kind === 'failed' && !outcome.headSent) {
@@ -333,48 +124,5 @@ export function createPublicApp(parts: PublicAppParts): Express {
     return lines + ownLines.via(req.httpVersion === '1.1' ? '1.1 tollgate' : '1.0 tollgate');
   }
 
-  /** Returns the quota headers of responses to counted requests, whether from the backend or a problem document. */
-  function quotaHeaders<Headers>(form: Form<Headers>, { admitted }: RequestContext): Headers | undefined {
-    if (admitted === undefined) return undefined;
-    const { admission, burst, limits } = admitted;
-    const states = mapAll(limits, ({ policy, amount }, index) => {
-      return { policy, amount, remaining: admission.remaining(index), resetSeconds: admission.resetSeconds(index) };
-    });
-    return rateLimitHeaders(form, states, burst, clock.nowMs());
-  }
-
-  function refuse(context: RequestContext, problem: Problem, outcome?: ForwardOutcome): undefined {
-    giveBack(context, outcome?.wasSent ?? false);
-    // Recorded at once: a refusal that waits is not in progress.
-    const delayMs = problem.code === 'overloaded' ? connections.overloadDelayMs(context.req.socket) : 0;
-    if (delayMs === 0) sendProblem(context, problem);
-    else setTimeout(sendProblem, delayMs, context, problem);
-    recorder.refused(context, problem.code, outcome);
-  }
-
-  /** Handles an unexpected error: details go only to the log. The client gets a 500, or a truncated response. */
-  function handleError(error: unknown, context: RequestContext): void {
-    giveBack(context, true); // it may have been sent
-    recorder.bug(error, context);
-    if (context.res.headersSent) connections.abortResponse(context.res);
-    else sendProblem(context, refusals.INTERNAL_ERROR);
-  }
-
-  const handleExpressError: ErrorRequestHandler = (error, _req, res, _next) => {
-    const context = res.locals.context as RequestContext | undefined;
-    if (context === undefined) {
-      recorder.bug(error, undefined);
-      res.destroy();
-    } else if (error instanceof StoreUnavailableError) {
-      recorder.undecided(context, error);
-      refuse(context, refusals.STORE_UNAVAILABLE);
-    } else {
-      handleError(error, context);
-    }
-  };
-
-  const app = createStrictApp();
-  app.use(handle);
-  app.use(handleExpressError);
-  return app;
+  return decision.createApp(handle);
 }
