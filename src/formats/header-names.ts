@@ -63,17 +63,18 @@ export const NEVER_FORWARDED: ReadonlySet<string> = new Set([
 const TAKEN: ReadonlySet<string> = new Set([
   ...NEVER_FORWARDED,
   ...`
-    a-im age allow alpn alt-svc alt-used apply-to-redirect-ref authentication-control authentication-info
-    available-dictionary baggage cache-control cache-status cdn-cache-control clear-site-data close cookie cookie2
-    date dav delta-base depth destination device-memory dictionary-id digest dnt downlink dpop dpr early-data ect
-    etag expires from idempotency-key im keep-alive label last-event-id last-modified link location lock-token
-    max-forwards memento-datetime negotiate nel ordering-type origin origin-agent-cluster overwrite
-    permissions-policy ping-from ping-to position pragma prefer preference-applied priority purpose range referer
-    referrer-policy refresh report-to reporting-endpoints repr-digest retry-after rtt save-data schedule-reply
-    schedule-tag server server-timing service-worker service-worker-allowed service-worker-navigation-preload
-    set-cookie set-cookie2 signature signature-input slug soapaction sourcemap speculation-rules status
-    strict-transport-security surrogate-capability surrogate-control tcn timeout timing-allow-origin tk traceparent
-    tracestate upgrade-insecure-requests use-as-dictionary user-agent variant-vary vary via viewport-width
+    a-im age allow alpn alt-svc alt-used alternates apply-to-redirect-ref authentication-control authentication-info
+    available-dictionary baggage cache-control cache-status capsule-protocol cdn-cache-control cdn-loop clear-site-data
+    client-cert client-cert-chain close cookie cookie2 date dav delta-base deprecation depth destination device-memory
+    dictionary-id digest dnt downlink dpop dpop-nonce dpr early-data ect etag expect-ct expires from idempotency-key im
+    keep-alive label last-event-id last-modified link location lock-token max-forwards memento-datetime mime-version
+    negotiate nel ordering-type origin origin-agent-cluster overwrite p3p permissions-policy ping-from ping-to position
+    pragma prefer preference-applied priority purpose range referer referrer-policy refresh report-to
+    reporting-endpoints repr-digest retry-after rtt save-data schedule-reply schedule-tag server server-timing
+    service-worker service-worker-allowed service-worker-navigation-preload set-cookie set-cookie2 signature
+    signature-input slug soapaction sourcemap speculation-rules status strict-transport-security sunset
+    surrogate-capability surrogate-control tcn timeout timing-allow-origin tk topic traceparent tracestate ttl
+    upgrade-insecure-requests urgency use-as-dictionary user-agent variant-vary vary via viewport-width
     want-content-digest want-digest want-repr-digest warning width www-authenticate x-api-key-expires-at
     x-content-type-options x-dns-prefetch-control x-frame-options x-requested-with x-xss-protection
   `

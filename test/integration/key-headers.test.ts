@@ -1,5 +1,8 @@
 /** `auth.key_headers` in a whole gateway: reloads, metric, log, scopes, and what the pages and the check of a file say. */
-import { expect, it } from 'vitest';
+import { once } from 'node:events';
+import { Agent, type IncomingMessage, request } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import { expect, it, onTestFinished } from 'vitest';
 import { rewrite, takeOver } from '../control/reload/support.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { readMetric } from '../support/metrics.ts';
@@ -34,6 +37,38 @@ it('a reload applies them at once, to requests, responses, metric and log', asyn
   });
   expect(JSON.stringify(backend.seen)).not.toContain(key);
   expect(JSON.stringify(gateway.logs)).not.toContain(key);
+});
+
+it('a request whose body still arrives keeps the list with which it began; the next one on its connection has the new', async () => {
+  const routes = [{ path: '/api/v1/conversations', methods: ['POST'] }] as unknown as Record<string, unknown>;
+  const { gateway, backend, key } = await startSystem({ config: { routes, auth: { key_headers: ['X-API-Key'] } } });
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
+  const begin = (headers: Record<string, string>) => {
+    const sent = request(`${gateway.public}/v1/conversations`, { method: 'POST', agent, headers });
+    const response = once(sent, 'response').then(async ([incoming]: IncomingMessage[]) => {
+      if (incoming !== undefined) await buffer(incoming);
+      return incoming?.statusCode;
+    });
+    return { sent, response };
+  };
+  const first = begin({ 'X-API-Key': key, 'X-Request-Id': key, 'X-Other': 'kept' });
+  first.sent.write('the beginning');
+  await expect.poll(() => readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 1 });
+  await rewrite(gateway, { routes, auth: { key_headers: ['Authorization'] } });
+  expect(await takeOver(gateway)).toBe('applied');
+  first.sent.end(' and the end');
+  expect(await first.response).toBe(200);
+  expect(backend.seen[0]?.headers).toMatchObject({ 'x-other': 'kept' });
+
+  const second = begin({ 'X-API-Key': key });
+  second.sent.end();
+  expect(await second.response).toBe(401);
+  const third = begin({ ...bearer(key), 'X-API-Key': 'no-credentials-now' });
+  third.sent.end();
+  expect(await third.response).toBe(200);
+  expect(backend.seen.map(({ headers }) => headers['x-api-key'])).toEqual([undefined, 'no-credentials-now']);
+  expect(JSON.stringify([backend.seen, gateway.logs])).not.toContain(key);
 });
 
 it.each([
