@@ -18,7 +18,7 @@ export default defineConfig({
         test: {
           name: 'faults',
           include: ['test/faults/**/*.test.ts'],
-          globalSetup: ['test/support/find-redis.ts', 'test/faults/find-compose-programs.ts'],
+          globalSetup: ['test/support/find-redis.ts', 'test/faults/find-programs.ts'],
           setupFiles: ['test/support/traces/setup.ts'],
         },
       },
