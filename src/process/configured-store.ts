@@ -11,6 +11,9 @@ interface Options {
   readonly readOnly?: boolean;
 }
 
+/** Nobody waits for a request here: a slow moment of the store must not end a command in the middle of its work. */
+const COMMAND_TIMEOUT_MS = 5000;
+
 /** Opens the store of a config file, and runs `work` on it without a gateway. Rejects like `loadConfig`. */
 export async function withConfiguredStore<Result>(
   file: string,
@@ -18,7 +21,8 @@ export async function withConfiguredStore<Result>(
   options: Options = {},
 ): Promise<Result> {
   const config = await loadConfig(file, processEnvironment());
-  return withStore(config, (store) => work(store, config), options);
+  const timeoutMs = Math.max(config.store.timeoutMs, COMMAND_TIMEOUT_MS);
+  return withStore({ ...config, store: { ...config.store, timeoutMs } }, (store) => work(store, config), options);
 }
 
 /** Opens the store of a config, and runs `work` on it without a gateway. */

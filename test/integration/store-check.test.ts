@@ -65,6 +65,18 @@ async function faultsIn(url: string): Promise<string[][]> {
   return items.map(({ record, fault }) => [record, fault]).toSorted();
 }
 
+test('a server that is too slow for requests is not too slow for a command', async () => {
+  let isDone = false;
+  const pausing = (async () => {
+    while (!isDone) await redis.command('CLIENT', 'PAUSE', '300', 'ALL');
+  })();
+  const { status } = await check(redis.url).finally(() => {
+    isDone = true;
+  });
+  expect(status).toBe(0);
+  await pausing;
+});
+
 describe('records that are as they should be', () => {
   test('are counted, and nothing else is printed', async () => {
     await writeCustomer('acme');
