@@ -155,6 +155,10 @@ function checkRoutes(context: CheckContext): void {
         `matches the same paths as ${earlier}, which has ${taken} too; keep one`,
       );
     } else for (const method of methods) first.set(`${method} ${routeShape(path)}`, index);
+    const scope = ['routes', index, 'scope'];
+    if (context.valid(['routes', index, 'key']) === 'none' && context.given(scope) !== undefined) {
+      context.report(scope, 'is a scope of keys, and this route has key: none; remove one of the two');
+    }
   }
 }
 

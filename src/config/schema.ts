@@ -177,6 +177,10 @@ const route = types.mapping({
   scope: types.scope
     .optional()
     .describe('A key with scopes needs this one, or gets 403 insufficient_scope; if omitted, every key may use it.'),
+  key: types
+    .oneOf(['required', 'none'])
+    .default('required')
+    .describe('With none, requests are forwarded without a key: see above.'),
 });
 
 const plan = types.mapping({

@@ -6,7 +6,7 @@ import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { camelCase } from '../base/camel-case.ts';
 import { hostOf } from '../formats/host.ts';
-import { isWildcard } from '../formats/path-and-origin.ts';
+import { isWildcard, routeShape } from '../formats/path-and-origin.ts';
 import { isLoopback, isTrustworthyUrl } from '../formats/url.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
 import { isMapping, type YamlDocument } from './document.ts';
@@ -28,6 +28,7 @@ export function findWarnings(document: YamlDocument, values: FileValues, secrets
   warnOfProxies(values, warn);
   warnOfPortal(values, warn);
   warnOfUpstreams(values, warn);
+  warnOfKeylessRoutes(values, warn);
   warnOfNumbers(values, warn);
   if (secrets('tracing.headers').kind === 'value' && !isTrustworthyUrl(values.tracing?.endpoint ?? '')) {
     warn(['tracing', 'endpoint'], 'is not https: the credentials in headers_file can be read on the network');
@@ -97,6 +98,14 @@ function reaches(host: string, listenHost: string): boolean {
     return isLocal || own.some((address) => address?.address === host);
   }
   return isLoopback(listenHost) && isLocal && (host === 'localhost' || listenHost === 'localhost' || isWildcard(host));
+}
+
+function warnOfKeylessRoutes({ routes }: FileValues, warn: Warn): void {
+  for (const [index, { key, methods, path }] of routes.entries()) {
+    if (key !== 'none' || routeShape(path) !== '/{...}' || methods.every((method) => method === 'OPTIONS')) continue;
+    const effect = 'opens every path of the backend that no other route has to anyone';
+    warn(['routes', index, 'key'], `${effect}: name the paths that need no key`);
+  }
 }
 
 /** Numbers that are valid, but unwise below or above a bound, and their effect. */

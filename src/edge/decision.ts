@@ -1,7 +1,8 @@
 /**
  * Decides the requests of clients, the same for each listener that serves them. Checks each request in this order:
  * overload, syntax, path, method, body size, key, allowed address, browser use, suspension, scope, quota. After each wait,
- * the checks from the key on are repeated by the records of then. Only the quota check uses up quota. The listener reads
+ * the checks from the key on are repeated by the records of then; a route that needs no key has none of them, but few
+ * slots. Only the quota check uses up quota. The listener reads
  * the request (syntax, body), and serves the requests that are admitted.
  */
 import { isDeepStrictEqual } from 'node:util';
@@ -13,6 +14,7 @@ import type { KeyUses } from '../customers/keys/key-uses.ts';
 import { ConcurrencyLimiter } from '../customers/quota/concurrency.ts';
 import type { CustomerQuota, QuotaDecision } from '../customers/quota/customer-quota.ts';
 import { usageDocument } from '../customers/quota/hourly-quota.ts';
+import { addressBlock } from '../formats/address-block.ts';
 import type { Connections } from '../http/listener/connections.ts';
 import { createStrictApp } from '../http/listener/strict-app.ts';
 import type { Problem } from '../http/problems/document.ts';
@@ -21,6 +23,7 @@ import type { CustomerRecord, EnforcedKey } from '../store/record-fields.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { BodyFault, RequestBody } from '../upstream/request-body.ts';
 import { type ClientCredentials, isSentByBrowser } from './credentials.ts';
+import { KeylessSlots } from './keyless.ts';
 import { type Form, rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
 import * as refusals from './refusals.ts';
@@ -67,6 +70,11 @@ function allowsScope({ scopes }: EnforcedKey, scope: string | undefined): boolea
   return scopes === undefined || (scopes.length > 0 && (scope === undefined || scopes.includes(scope)));
 }
 
+/** Returns whether a client sends its body only when told to (RFC 9110 §10.1.1). */
+function expectsContinue({ httpVersion, headers }: Request): boolean {
+  return httpVersion === '1.1' && Boolean(headers.expect);
+}
+
 /** Takes the next step of a request once its value is known. */
 function proceed<Value>(
   context: RequestContext,
@@ -80,6 +88,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
   const { authenticator, clock, connections, quota, recorder } = parts;
   /** Counts the requests whose body is buffered: slow uploads of one customer must leave room for others. */
   const uploads = new ConcurrencyLimiter();
+  const keylessSlots = new KeylessSlots();
 
   /** Begins a request. If the gateway is overloaded, refuses it and returns undefined. */
   function open(req: Request, res: Response, settings: PublicSettings): RequestContext | undefined {
@@ -100,14 +109,25 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     return route.methods.has(method) ? route : refuse(context, refusals.methodNotAllowed(route.allow, method));
   }
 
-  /** Decides by the key, and all that follows from it. */
+  /** Decides by the key, and all that follows from it. If the route needs none, the credentials do not matter. */
   function decide(context: RequestContext, credentials: ClientCredentials): Ending {
+    const { matched: route } = context;
+    if (route?.purpose === 'forward' && route.key === 'none') return admitKeyless(context);
     if ('problem' in credentials) {
       recorder.authenticated(credentials.reason);
       return refuse(context, credentials.problem);
     }
     context.keyHeader = credentials.header;
     return proceed(context, authenticator.authenticate(credentials.token), authenticated);
+  }
+
+  /** Serves a request whose route needs no key, if those have a slot left: no quota bounds them. */
+  function admitKeyless(context: RequestContext): Ending {
+    const { body, client, settings } = context;
+    context.keylessBlock = addressBlock(client.address);
+    context.releaseKeyless = keylessSlots.take(context.keylessBlock, settings.maxInFlight);
+    if (context.releaseKeyless === undefined) return refuse(context, refusals.TOO_MANY_KEYLESS);
+    return body === undefined ? serve(context) : receiveStart(context, body);
   }
 
   /** Decides by the records of now, so it is called again after each wait: for a body, a signature, or the store. */
@@ -139,12 +159,11 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
 
   /** Forwards the request once nothing is left to wait for, and its quota was decided by this record. */
   function admit(context: RequestContext, customer: CustomerRecord): Ending {
-    const { body, keyId = '', plan, req, settings } = context;
+    const { body, keyId = '', plan, settings } = context;
     const isBodyAwaited = body !== undefined && !context.hasBodyStart;
-    // A client that expects 100 (RFC 9110 §10.1.1) sends its body only when told to, so its quota is decided first.
-    const expects = isBodyAwaited && req.httpVersion === '1.1' && Boolean(req.headers.expect);
-    // Before the quota check: an admission expires within seconds.
-    if (isBodyAwaited && !expects) return receiveStart(context, body, customer);
+    // Before the quota check: an admission expires within seconds. But a client that expects 100 sends its body only when
+    // told to, so its quota is decided first.
+    if (isBodyAwaited && !expectsContinue(context.req)) return receiveStart(context, body);
     if (settings.assertions !== undefined && !isBodyAwaited && context.assertedPlan !== plan) {
       context.assertedPlan = plan;
       const assertion = settings.assertions.of(customer.id, plan, keyId);
@@ -162,7 +181,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
       if (decision instanceof Promise) return decision.then(decidedLater.bind(undefined, context));
       if (!isAdmitted(context, decision)) return undefined;
     }
-    return isBodyAwaited ? receiveStart(context, body, customer) : serve(context);
+    return isBodyAwaited ? receiveStart(context, body) : serve(context);
   }
 
   function recheck(context: RequestContext): Ending {
@@ -183,30 +202,34 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     return false;
   }
 
-  /** Gives back what the quota took: a slot among the customer's requests in progress and, if it was not sent, a unit. */
+  /** Gives back what the request took: its slot among those in progress and, if it was not sent, a unit. */
   function giveBack(context: RequestContext, wasSent: boolean): void {
     if (!wasSent) context.admitted?.admission.refund();
     context.admitted?.release?.();
     context.admitted = undefined;
+    context.releaseKeyless?.();
+    context.releaseKeyless = undefined;
   }
 
   /** Reads the beginning of the body. */
-  async function receiveStart(context: RequestContext, body: RequestBody, customer: CustomerRecord): Promise<void> {
-    const { res, settings } = context;
-    const release = uploads.take(customer.id, Math.ceil(settings.maxInFlight / 4));
+  async function receiveStart(context: RequestContext, body: RequestBody): Promise<void> {
+    const { customer = '', req, res, settings } = context;
+    const isKeyless = context.keylessBlock !== undefined;
+    // Requests without a key have no more slots than this in all.
+    const release = uploads.take(customer, Math.ceil(settings.maxInFlight / 4));
     if (release === undefined) return refuse(context, refusals.TOO_MANY_UPLOADS);
     let fault: BodyFault | undefined;
     try {
-      if (context.admitted !== undefined) res.writeContinue();
+      if ((isKeyless || context.admitted !== undefined) && expectsContinue(req)) res.writeContinue();
       fault = await body.buffer(context.startedAtMs + settings.requestTimeoutMs);
     } finally {
       release();
     }
     if (fault === undefined) {
       context.hasBodyStart = true;
-      return recheck(context);
+      return isKeyless ? serve(context) : recheck(context);
     }
-    if (fault !== 'aborted') return refuse(context, refusals.upstreamFailed(fault, undefined));
+    if (fault !== 'aborted') return refuse(context, refusals.upstreamFailed(fault, undefined, isKeyless));
     giveBack(context, false);
     recorder.forwarded(context, NEVER_SENT);
   }

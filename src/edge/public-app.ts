@@ -6,10 +6,11 @@ import type { Express, Request, Response } from 'express';
 import type { Connections } from '../http/listener/connections.ts';
 import type { ForwardHandlers } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
-import { headerLineOf, passedHeaders } from '../upstream/request-headers.ts';
+import { headerLineOf, KEYLESS_POLICY, passedHeaders } from '../upstream/request-headers.ts';
 import { readCredentials } from './credentials.ts';
 import { createDecision, type DecisionParts, type Ending } from './decision.ts';
 import { guard } from './guard.ts';
+import { removeKeys } from './keyless.ts';
 import { asFlatList, asLines } from './rate-limit-headers.ts';
 import * as refusals from './refusals.ts';
 import { type RequestContext, sendProblem } from './request-context.ts';
@@ -85,7 +86,9 @@ export function createPublicApp(parts: PublicAppParts): Express {
     const { preserveHost } = settings.backendHeaders;
     if (preserveHost && passed?.host !== '') context.host = passed?.host;
     const rawHeaders = trace === undefined ? req.rawHeaders : trace.passedHeaders();
-    context.headers = passedHeaders(rawHeaders, settings.backendHeaders, recorder.spoofed) + ownRequestHeaders(context);
+    const policy = context.keylessBlock === undefined ? settings.backendHeaders : KEYLESS_POLICY;
+    context.headers = passedHeaders(rawHeaders, policy, recorder.spoofed) + ownRequestHeaders(context);
+    if (context.keylessBlock !== undefined) removeKeys(context);
     forwarder.forward(context, handlers);
   }
 
@@ -98,7 +101,8 @@ export function createPublicApp(parts: PublicAppParts): Express {
     onOutcome(context, outcome) {
       if (outcome.kind === 'failed' && !outcome.headSent) {
         const headers = outcome.wasSent ? (quotaHeaders(asFlatList, context) ?? []) : undefined;
-        refuse(context, refusals.upstreamFailed(outcome.failure, headers), outcome);
+        const isKeyless = context.keylessBlock !== undefined;
+        refuse(context, refusals.upstreamFailed(outcome.failure, headers, isKeyless), outcome);
         return;
       }
       giveBack(context, outcome.wasSent);
@@ -110,9 +114,20 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   /** Returns the headers that only the gateway sends to the backend. */
   function ownRequestHeaders(context: RequestContext): string {
-    const { assertion, client, customer = '', keyId = '', passed, plan, req, requestId, settings } = context;
+    const {
+      assertion,
+      client,
+      customer = '',
+      keyId = '',
+      keylessBlock,
+      passed,
+      plan,
+      req,
+      requestId,
+      settings,
+    } = context;
     let lines = ownLines.requestId(requestId);
-    if (settings.identityHeaders) {
+    if (settings.identityHeaders && keylessBlock === undefined) {
       lines += ownLines.customer(customer) + ownLines.plan(plan) + ownLines.keyId(keyId);
     }
     if (assertion !== undefined) lines += ownLines.assertion(assertion);

@@ -105,11 +105,12 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     // Already logged when the last upstream went out of service.
     if (outcome.kind !== 'failed' || outcome.failure === 'none_available' || isClientFault(outcome.failure)) return;
     if (outcome.failure === 'share_exceeded') {
-      const { customer, keyId } = context;
+      const { customer, keyId, keylessBlock } = context;
       if (!shareWarnings.isDue(customer ?? '')) return;
+      const user = keylessBlock === undefined ? 'a customer uses up its' : 'requests without a key use up their';
       logger.warn(
         { customer, key_id: keyId },
-        'a customer uses up its share of the connections to the backend: its further requests are refused',
+        `${user} share of the connections to the backend: further ones are refused`,
       );
       return;
     }
@@ -221,9 +222,10 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
 
     /** Records a problem document sent as response; `outcome` is set if forwarding failed. */
     refused(context: RequestContext, code: ProblemCode, outcome?: ForwardOutcome): void {
-      const { customer, keyId } = context;
+      const { customer, keyId, keylessBlock } = context;
       if (customer !== undefined) refusals.note(customer, code, keyId);
-      const plan = keyId === undefined && !KEY_PROBLEMS.has(code) ? UNCHECKED : context.plan;
+      const isUnchecked = keyId === undefined && keylessBlock === undefined && !KEY_PROBLEMS.has(code);
+      const plan = isUnchecked ? UNCHECKED : context.plan;
       if (outcome === undefined || PROBLEMS[code].status < 500) history?.refused(customer, plan, code);
       else history?.upstreamFailed(context.plan);
       finish(context, { status: PROBLEMS[code].status, problem: code, outcome });

@@ -155,15 +155,32 @@ const UPSTREAM_DETAILS = {
   bad_request: 'The body of the request cannot be parsed, is incomplete, or is in chunks that are too small.',
 } as const;
 
+/** The same for requests without a key, which are never counted. */
+const KEYLESS_DETAILS = {
+  ...UPSTREAM_DETAILS,
+  bad_gateway: 'The backend sent no valid response.',
+  gateway_timeout: 'The backend did not respond in time.',
+  overloaded: 'Too many requests without an API key are in progress: try again shortly.',
+  upstream_unavailable: 'The backend cannot be reached. The request was not sent: try again shortly.',
+} as const;
+
 /** `quotaHeaders`: undefined if the request was never sent upstream, and so was not counted. */
-export function upstreamFailed(failure: UpstreamFailure, quotaHeaders: string[] | undefined): Problem {
+export function upstreamFailed(
+  failure: UpstreamFailure,
+  quotaHeaders: string[] | undefined,
+  isKeyless = false,
+): Problem {
   const code = FAILURE_PROBLEMS[failure];
   const unsentHeaders = isClientFault(failure) ? [] : RETRY_SOON;
-  return { code, detail: UPSTREAM_DETAILS[code], headers: quotaHeaders ?? unsentHeaders };
+  const details = isKeyless ? KEYLESS_DETAILS : UPSTREAM_DETAILS;
+  return { code, detail: details[code], headers: quotaHeaders ?? unsentHeaders };
 }
 
 /** A quarter of `limits.in_flight` bodies of this customer are arriving. */
 export const TOO_MANY_UPLOADS = upstreamFailed('share_exceeded', undefined);
+
+/** The requests without a key, or those from the client's address, use up their share of `limits.in_flight`. */
+export const TOO_MANY_KEYLESS = upstreamFailed('share_exceeded', undefined, true);
 
 export const INTERNAL_ERROR: Problem = {
   code: 'internal_error',

@@ -41,6 +41,10 @@ export class RequestContext implements ForwardRequest {
   shadow: AdmittedDecision['shadow'];
   /** Undefined unless the quota has admitted the request, and once its slot was given back. */
   admitted: AdmittedDecision | undefined;
+  /** The address block of a request whose route needs no key. */
+  keylessBlock: string | undefined;
+  /** Gives back the slot of such a request; undefined before it has one, and once it was given back. */
+  releaseKeyless: (() => void) | undefined;
   /** The record by which the quota was decided. */
   decidedFor: CustomerRecord | undefined;
   /** The response to a request for the customer's usage; undefined until it was read. */
@@ -84,13 +88,17 @@ export class RequestContext implements ForwardRequest {
     return this.trace?.traceId ?? parseTraceparent(this.req.headers.traceparent)?.traceId;
   }
 
-  /** A request that is not admitted is never sent. */
   get beginDeadlineMs(): number {
-    return this.admitted?.admission.beginDeadlineMs ?? Number.NEGATIVE_INFINITY;
+    return this.admitted?.admission.beginDeadlineMs ?? this.#unmeteredDeadlineMs;
   }
 
   get beginDeadlineWallMs(): number {
-    return this.admitted?.admission.beginDeadlineWallMs ?? Number.NEGATIVE_INFINITY;
+    return this.admitted?.admission.beginDeadlineWallMs ?? this.#unmeteredDeadlineMs;
+  }
+
+  /** Without quota, only a request that needs no key, and has a slot, is ever sent. */
+  get #unmeteredDeadlineMs(): number {
+    return this.releaseKeyless === undefined ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY;
   }
 }
 

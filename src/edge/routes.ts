@@ -17,6 +17,8 @@ type RoutePurpose =
       readonly maxBodyBytes: number;
       /** The scope that a key with scopes needs; undefined: none. */
       readonly scope?: string | undefined;
+      /** `none`: forwarded without a key. Default: `required`. */
+      readonly key?: 'required' | 'none' | undefined;
     }
   | { readonly purpose: 'usage' }
   | { readonly purpose: 'usage_history'; readonly history: Pick<RecentHistory, 'of'> };

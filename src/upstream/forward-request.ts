@@ -21,6 +21,8 @@ export interface ForwardRequest {
   readonly res: ServerResponse;
   /** The customer whose share of the connections the request uses. */
   readonly customer: string | undefined;
+  /** Instead of a customer, if the request has no key: the address block whose share it uses. */
+  readonly keylessBlock?: string | undefined;
   /** Path and query in origin form, validated by the guard. Sent unchanged after the base path of the upstream. */
   readonly path: string;
   /** Value of Host; undefined: the upstream's authority. */

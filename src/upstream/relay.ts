@@ -101,7 +101,13 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   }
 
   get customer(): string {
-    return this.#request.customer ?? '';
+    const { customer, keylessBlock } = this.#request;
+    // No customer has a slash in its id.
+    return keylessBlock === undefined ? (customer ?? '') : `/${keylessBlock}`;
+  }
+
+  get isKeyless(): boolean {
+    return this.#request.keylessBlock !== undefined;
   }
 
   /** Sends the request as soon as a connection is free. */

@@ -16,6 +16,9 @@ export interface HeaderPolicy {
   readonly preserveHost: boolean;
 }
 
+/** What a request without a key passes on: it has no credentials of the gateway's. */
+export const KEYLESS_POLICY: Omit<HeaderPolicy, 'preserveHost'> = { dropped: NEVER_FORWARDED, kept: new Set() };
+
 interface HeaderSettings {
   /** `strip`: no header with an API key; `forward`: the one that the client sent; `replace`: `authorization` instead. */
   readonly credentials: 'strip' | 'forward' | 'replace';
@@ -59,7 +62,11 @@ const authorizationLine = headerLineOf('Authorization');
  * @param rawHeaders - flat, as received
  * @param spoofed - called for each dropped X-Tollgate-* header: these identify the client, so only the gateway may set them
  */
-export function passedHeaders(rawHeaders: readonly string[], policy: HeaderPolicy, spoofed?: () => void): string {
+export function passedHeaders(
+  rawHeaders: readonly string[],
+  policy: Omit<HeaderPolicy, 'preserveHost'>,
+  spoofed?: () => void,
+): string {
   const named = connectionNamed(rawHeaders);
   let lines = '';
   for (let i = 0; i < rawHeaders.length; i += 2) {

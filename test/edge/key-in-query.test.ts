@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { hasKeyInQuery } from '../../src/edge/credentials.ts';
+import { hasGeneratedKey } from '../../src/edge/credentials.ts';
 import { createApiKey } from '../../src/formats/api-key.ts';
 
 const KEY = createApiKey();
@@ -27,7 +27,7 @@ describe('a key is seen', () => {
     ['where a mistyped one ends', `?k=tg_${'A'.repeat(47)}${KEY}`],
     ['with more behind it', `?k=${KEY}abc`],
   ])('%s', (_, query) => {
-    expect(hasKeyInQuery(query)).toBe(true);
+    expect(hasGeneratedKey(query)).toBe(true);
   });
 });
 
@@ -42,7 +42,7 @@ describe('other text is not mistaken for a key', () => {
     ['a key that is encoded twice', `?k=${KEY.replace('_', '%255f')}`],
     ['another prefix', `?k=${KEY.replace('tg_', 'TG_')}`],
   ])('%s', (_, query) => {
-    expect(hasKeyInQuery(query)).toBe(false);
+    expect(hasGeneratedKey(query)).toBe(false);
   });
 });
 
@@ -57,7 +57,7 @@ it('whatever surrounds it, and whichever of its characters are percent-encoded',
   fc.assert(
     fc.property(noise, noise, choices, (before, after, encodedAt) => {
       const written = [...KEY].map((each, i) => (encodedAt[i] ? encoded(each) : each)).join('');
-      expect(hasKeyInQuery(`?${before}${written}${after}`)).toBe(true);
+      expect(hasGeneratedKey(`?${before}${written}${after}`)).toBe(true);
     }),
     { numRuns: 500 },
   );

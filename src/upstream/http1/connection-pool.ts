@@ -37,12 +37,12 @@ const HOLD_BACK_MS = 50;
 const KEPT_SHARES = 20_000;
 
 /**
- * The customer's share of the connections is used up: its queue is full, or the request waited until its deadline.
- * Created once: a flood of such requests must cost little.
+ * The share of the connections is used up: the customer's queue is full, the request waited until its deadline, or it has
+ * no key. Created once: a flood of such requests must cost little.
  */
 export const SHARE_EXCEEDED = new ConnectionError(
   'SHARE_EXCEEDED',
-  'the customer uses up its share of the connections (upstream.max_connections_per_customer)',
+  'the customer, or the requests without a key, use up their share of the connections',
 );
 
 /** No connection is opened any more. */

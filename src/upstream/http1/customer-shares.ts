@@ -1,4 +1,5 @@
 import { LinkedList } from '../../base/lru-map.ts';
+import { quarterOf } from '../../base/quarter.ts';
 import { type ConnectionRequest, RequestQueue, type Share } from './request-queue.ts';
 
 export interface CustomerSharesOptions {
@@ -17,31 +18,41 @@ export interface CustomerSharesOptions {
  * are claimed. Otherwise the request waits for a claim, and customers get claims in turn. Above
  * `maxWaitingPerCustomer`, requests are refused.
  *
+ * Requests without a key claim at most a quarter of the connections, and those of one address a quarter of that. They
+ * never wait for a claim: anyone can send them.
+ *
  * Invariant: while a request of a customer waits, the customer has used up its share, and at least half of the
  * connections are claimed. One released claim therefore admits at most one request.
  */
 export class CustomerShares {
   readonly #maxPerCustomer: number;
   readonly #maxWaiting: () => number;
+  readonly #maxKeyless: number;
   /** With fewer claims than this, shares are not enforced. */
   readonly #enforcedFrom: number;
   readonly #shares = new Map<string, Share>();
   /** Customers with waiting requests, in the order of their turns. */
   readonly #turns = new LinkedList<Share>();
   #claims = 0;
+  /** Those of requests without a key. */
+  #keylessClaims = 0;
   /** Requests that wait for a claim. */
   waitingCount = 0;
 
   constructor({ maxConnections, maxConnectionsPerCustomer, maxWaitingPerCustomer }: CustomerSharesOptions) {
     this.#maxPerCustomer = maxConnectionsPerCustomer < maxConnections ? maxConnectionsPerCustomer : Infinity;
     this.#maxWaiting = maxWaitingPerCustomer;
+    this.#maxKeyless = quarterOf(maxConnections);
     this.#enforcedFrom = Math.floor(maxConnections / 2);
   }
 
   /** Claims a connection, or queues the request for a claim. `isForced`: claims even above the customer's share. */
   claim(request: ConnectionRequest, isForced: boolean): 'claimed' | 'waiting' | 'refused' {
-    const share = this.#shareOf(request.customer);
-    if (isForced || this.#isWithinShare(share) || this.#claims < this.#enforcedFrom) {
+    const { isKeyless } = request;
+    if (isKeyless && this.#keylessClaims >= this.#maxKeyless) return 'refused';
+    const share = this.#shareOf(request);
+    if (isKeyless && share.claims >= quarterOf(this.#maxKeyless)) return 'refused';
+    if (isKeyless || isForced || this.#isWithinShare(share) || this.#claims < this.#enforcedFrom) {
       this.#grant(request, share);
       return 'claimed';
     }
@@ -57,6 +68,7 @@ export class CustomerShares {
   release(share: Share): ConnectionRequest | undefined {
     share.claims--;
     this.#claims--;
+    if (share.isKeyless) this.#keylessClaims--;
     if (this.waitingCount === 0) return undefined;
     let next: Share | undefined;
     if (share.waiting.length > 0 && this.#isWithinShare(share)) next = share;
@@ -78,7 +90,7 @@ export class CustomerShares {
 
   /** Removes a waiting request from the queue for claims. */
   withdraw(request: ConnectionRequest): void {
-    const share = this.#shareOf(request.customer);
+    const share = this.#shareOf(request);
     share.waiting.remove(request);
     this.waitingCount--;
     if (share.waiting.length === 0) this.#turns.remove(share);
@@ -103,13 +115,14 @@ export class CustomerShares {
   #grant(request: ConnectionRequest, share: Share): void {
     share.claims++;
     this.#claims++;
+    if (share.isKeyless) this.#keylessClaims++;
     request.share = share;
   }
 
-  #shareOf(customer: string): Share {
+  #shareOf({ customer, isKeyless }: ConnectionRequest): Share {
     let share = this.#shares.get(customer);
     if (share === undefined) {
-      share = { claims: 0, waiting: new RequestQueue(), previous: undefined, next: undefined };
+      share = { isKeyless, claims: 0, waiting: new RequestQueue(), previous: undefined, next: undefined };
       this.#shares.set(customer, share);
     }
     return share;

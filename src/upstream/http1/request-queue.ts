@@ -3,13 +3,16 @@ import type { UpstreamConnection } from './upstream-connection.ts';
 
 /** The claims of one customer to connections. Its links are used while requests of the customer wait for a claim. */
 export interface Share extends Linked<Share> {
+  readonly isKeyless: boolean;
   claims: number;
   readonly waiting: RequestQueue;
 }
 
 /** A request that needs a connection. Its links, `queue` and `share` are set by the pool; initially undefined. */
 export interface ConnectionRequest extends Linked<ConnectionRequest> {
+  /** Whose share it uses: a customer, or an address block with requests that have no key. */
   readonly customer: string;
+  readonly isKeyless: boolean;
   /** Whether it may be written to a second connection if the first one closes. */
   readonly isRepeatable: boolean;
   /** The queue in which it waits; undefined while not waiting. */

@@ -26,6 +26,7 @@ export function ourAsker(port: number): Asker {
       const sink = new NotingSink();
       pool.take({
         customer: 'acme',
+        isKeyless: false,
         isRepeatable: true,
         previous: undefined,
         next: undefined,

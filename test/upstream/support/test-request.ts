@@ -4,14 +4,16 @@ import type { UpstreamConnection } from '../../../src/upstream/http1/upstream-co
 /** A request that uses no connection. Subclasses override what they need. */
 export class TestRequest implements ConnectionRequest {
   readonly customer: string;
+  readonly isKeyless: boolean;
   readonly isRepeatable: boolean = true;
   previous: ConnectionRequest | undefined;
   next: ConnectionRequest | undefined;
   queue: ConnectionRequest['queue'];
   share: ConnectionRequest['share'];
 
-  constructor(customer: string = crypto.randomUUID()) {
+  constructor(customer: string = crypto.randomUUID(), isKeyless = false) {
     this.customer = customer;
+    this.isKeyless = isKeyless;
   }
 
   onConnection(_connection: UpstreamConnection): boolean {

@@ -1,0 +1,51 @@
+/**
+ * Requests of routes with `key: none`. Anyone may send them, so they get few of the gateway's slots, and an API key that
+ * a client sends by mistake never reaches the backend: it may belong to somebody else, such as whoever runs a webhook.
+ */
+import { quarterOf } from '../base/quarter.ts';
+import { ConcurrencyLimiter } from '../customers/quota/concurrency.ts';
+import { hasGeneratedKey } from './credentials.ts';
+
+/** What counts all requests without a key. No address block is empty. */
+const ALL = '';
+
+/** Bounds the requests without a key in progress: all together, and those of each address block. */
+export class KeylessSlots {
+  readonly #inProgress = new ConcurrencyLimiter();
+
+  /**
+   * Takes a slot for a request of the address block `block`. Returns how to give it back, to be called exactly once;
+   * undefined if there is none left of the quarter of `maxInFlight`, or of the block's quarter of that.
+   */
+  take(block: string, maxInFlight: number): (() => void) | undefined {
+    const limit = quarterOf(maxInFlight);
+    const releaseOfAll = this.#inProgress.take(ALL, limit);
+    if (releaseOfAll === undefined) return undefined;
+    const releaseOfBlock = this.#inProgress.take(block, quarterOf(limit));
+    if (releaseOfBlock === undefined) {
+      releaseOfAll();
+      return undefined;
+    }
+    return () => {
+      releaseOfAll();
+      releaseOfBlock();
+    };
+  }
+}
+
+/**
+ * Removes each header, parameter of the query, and Host that contains a generated key from a request as it is about to be
+ * sent. Headers of the gateway are no exception: it makes X-Forwarded-Host from the client's Host.
+ */
+export function removeKeys(request: { headers: string; path: string; host: string | undefined }): void {
+  if (request.host !== undefined && hasGeneratedKey(request.host)) request.host = undefined;
+  const { headers, path } = request;
+  if (hasGeneratedKey(headers)) {
+    request.headers = headers.replace(/\r\n.*/g, (line) => (hasGeneratedKey(line) ? '' : line));
+  }
+  const queryAt = path.indexOf('?');
+  if (queryAt < 0 || !hasGeneratedKey(path.slice(queryAt))) return;
+  const parameters = path.slice(queryAt + 1).split('&');
+  const kept = parameters.filter((parameter) => !hasGeneratedKey(parameter)).join('&');
+  request.path = path.slice(0, queryAt) + (kept === '' ? '' : `?${kept}`);
+}
