@@ -180,7 +180,7 @@ const route = types.mapping({
   key: types
     .oneOf(['required', 'none'])
     .default('required')
-    .describe('With none, requests are forwarded without a key: see above.'),
+    .describe('Whether requests need an API key; with none, anyone may send them.'),
 });
 
 const plan = types.mapping({

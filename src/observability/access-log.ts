@@ -11,6 +11,8 @@ export interface AccessRecord extends RequestSample {
   readonly requestId: string;
   readonly customer?: string | undefined;
   readonly keyId?: string | undefined;
+  /** The route needs no key: that the request has no plan is no missing knowledge. */
+  readonly isKeyless?: boolean;
   /** The configured name of the header that held the key. */
   readonly keyHeader?: string | undefined;
   /** The nearest address that is not a trusted proxy. */
@@ -101,7 +103,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           text(',"code":"', record.problem) +
           text(',"source":"', record.source) +
           text(',"customer":"', record.customer) +
-          text(',"plan":"', record.plan === 'none' ? undefined : record.plan) +
+          text(',"plan":"', record.plan === 'none' && !record.isKeyless ? undefined : record.plan) +
           text(',"key_id":"', record.keyId) +
           text(',"key_header":"', record.keyHeader) +
           text(',"client":"', record.clientAddress) +

@@ -94,13 +94,14 @@ describe('the shipped files', () => {
     const env = { ...REQUIRED, TOLLGATE_ADMIN_TOKEN: 'a-token-of-the-tests' };
     const config = await loadConfig(join(SHIPPED, 'any-backend.yaml'), env);
     expect(config.warnings).toEqual([]);
-    expect(config.routes).toEqual([
-      {
-        path: '/{rest...}',
+    expect(config.routes).toEqual(
+      ['/{rest...}', '/'].map((path) => ({
+        path,
         methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
         maxBodyBytes: config.limits.bodyBytes,
-      },
-    ]);
+        key: 'required',
+      })),
+    );
     expect(config.aliases.size).toBe(0);
   });
 
@@ -108,8 +109,14 @@ describe('the shipped files', () => {
     const text = await readFile(join(SHIPPED, 'any-backend.yaml'), 'utf8');
     const suggested = text.replace(/^ {2}# (?=- | {2}(?:methods|max_body_bytes):)/gm, '  ');
     const config = await parseConfig('any-backend.yaml', Buffer.from(suggested), REQUIRED);
-    expect(config.routes.map(({ path }) => path)).toEqual(['/{rest...}', '/files/{name}', '/reports/{rest...}']);
-    expect(config.routes[1]?.maxBodyBytes).toBe(104_857_600);
+    expect(config.routes.map(({ path }) => path)).toEqual([
+      '/{rest...}',
+      '/',
+      '/files/{name}',
+      '/health',
+      '/reports/{rest...}',
+    ]);
+    expect(config.routes[2]?.maxBodyBytes).toBe(104_857_600);
   });
 
   test('quickstart.yaml listens on loopback only, and its store is a file', async () => {

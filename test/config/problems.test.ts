@@ -49,6 +49,11 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
   ['admin: { token: [a] }', '3: admin.token: must be text; put it in quotes'],
   ['routes: []', '3: routes: must have at least one route'],
   [
+    'routes:\n  - { path: /a, methods: [GET], key: none,\n      scope: read }',
+    '5: routes[0].scope: is a scope of keys, and this route has key: none; remove one of the two',
+  ],
+  ['routes:\n  - { path: /a, methods: [GET], key: optional }', '4: routes[0].key: must be one of required, none'],
+  [
     'routes:\n  - path: api\n    methods: [GET]',
     `4: routes[0].path: must be "/", or begin with "/" and have ${SEGMENTS} or one {name}, the last also {name...}, each name once, no "." or "..", and no "/" at the end`,
   ],

@@ -41,6 +41,10 @@ describe('a setting that cannot work or is dangerous is warned of', () => {
     ],
     ['auth: { cache_seconds: 86400 }', '3: auth.cache_seconds: is above 3600 seconds'],
     ['auth: { stale_if_error_seconds: 100000 }', '3: auth.stale_if_error_seconds: is above 86400 seconds'],
+    [
+      'routes:\n  - { path: "/{all...}", methods: [OPTIONS, GET], key: none }\naliases: {}',
+      '4: routes[0].key: opens every path of the backend that no other route has to anyone',
+    ],
     ['shutdown: { drain_ms: 0 }', '3: shutdown.drain_ms: is below 1000 ms'],
     ['auth: { realm: $REALM }', '3: auth.realm: contains "$" and a name without braces'],
     ['auth:\n  realm: api.$DOMAIN.example', '4: auth.realm: contains "$" and a name without braces'],

@@ -255,6 +255,57 @@ describe('a path that a backend which ignores case takes for that of a more spec
   });
 });
 
+describe('a route without a key opens no route with a key, and the other way round', () => {
+  const definition = { maxBodyBytes: 1, purpose: 'forward', methods: ['GET'] } as const;
+  const keyOf = (path: string, open: string, closed: string) => {
+    const table = createRouteTable(
+      [
+        { ...definition, path: open, key: 'none' },
+        { ...definition, path: closed },
+        { path: '/api/usage', methods: ['GET'], purpose: 'usage' },
+      ],
+      new Map([['/v1', '/api']]),
+    );
+    const match = table.match(path, 'GET');
+    return match.found && match.route.purpose === 'forward' ? (match.route.key ?? 'required') : 'nowhere';
+  };
+
+  it.each([
+    ['/api/Users', '/{rest...}', '/api/users'],
+    ['/API/users', '/{rest...}', '/api/users'],
+    ['/api/users/', '/{rest...}', '/api/users'],
+    ['/api/USERS/', '/{rest...}', '/api/users'],
+    ['/v1/users/', '/{rest...}', '/api/users'],
+    ['/v1/Users', '/{rest...}', '/api/users'],
+    ['/api/u%C5%BFers', '/{rest...}', '/api/users'],
+    ['/api/Usage', '/{rest...}', '/api/users'],
+    ['/api/usage/', '/{rest...}', '/api/users'],
+    ['/api/users;x', '/{rest...}', '/api/users'],
+    ['/api//users', '/{rest...}', '/api/users'],
+    ['//api/users', '/{rest...}', '/api/users'],
+    ['//', '/{rest...}', '/'],
+    ['/API/5', '/{rest...}', '/api/{id}'],
+    ['/api/5/', '/{rest...}', '/api/{id}'],
+    ['/api/Users', '/api/{id}', '/api/users'],
+    ['/api/users/', '/api/{id}', '/api/users'],
+    ['/api/Health', '/api/health', '/{rest...}'],
+    ['/api/health/', '/api/health', '/{rest...}'],
+    ['/api/Health', '/api/health', '/api/{id}'],
+  ])('%s with %s open and %s closed leads nowhere', (path, open, closed) => {
+    expect(keyOf(path, open, closed)).toBe('nowhere');
+  });
+
+  it.each([
+    ['/api/users', '/{rest...}', '/api/users', 'required'],
+    ['/v1/users', '/{rest...}', '/api/users', 'required'],
+    ['/api/user', '/{rest...}', '/api/users', 'none'],
+    ['/api/health', '/api/health', '/{rest...}', 'none'],
+    ['/api/Healthy', '/api/health', '/{rest...}', 'required'],
+  ])('%s with %s open and %s closed: %s', (path, open, closed, key) => {
+    expect(keyOf(path, open, closed)).toBe(key);
+  });
+});
+
 describe('a catch-all', () => {
   const table = tableOf('/a/{rest...}', '/a/b/{id}', '/usage');
 
@@ -303,6 +354,8 @@ describe('a catch-all', () => {
     expect(aliased.match('/v1/').found).toBe(false);
   });
 });
+
+const swapCase = (c: string) => (c === c.toLowerCase() ? c.toUpperCase() : c.toLowerCase());
 
 const word = fc.constantFrom('a', 'b', 'c', 'A', 'B');
 const templates = fc
@@ -370,6 +423,28 @@ test('of random routes, the most specific one that matches is chosen', () => {
   );
   expect(found).toBeGreaterThan(1000);
   expect(ambiguous).toBeGreaterThan(200);
+});
+
+test('no spelling of a path leads to a route of another shape: none without a key opens one with a key, or hides it', () => {
+  const spelling = fc.tuple(fc.array(fc.boolean(), { minLength: 8, maxLength: 8 }), fc.boolean());
+  let both = 0;
+  fc.assert(
+    fc.property(templates, paths, fc.array(spelling, { maxLength: 20 }), (all, path, spellings) => {
+      const table = tableOf(...all);
+      const match = table.match(path);
+      if (!match.found) return;
+      for (const [flips, hasSlash] of spellings) {
+        const flipped = [...path].map((c, i) => (flips[i % 8] ? swapCase(c) : c)).join('');
+        const sent = hasSlash ? `${flipped}/` : flipped.replace(/(?<=.)\/$/, '');
+        const other = table.match(sent);
+        if (!other.found) continue;
+        if (sent !== path) both++;
+        expect(other.route.shape, `${sent} and ${path} among ${all.join(' ')}`).toBe(match.route.shape);
+      }
+    }),
+    { numRuns: 2000 },
+  );
+  expect(both).toBeGreaterThan(500);
 });
 
 test('a catch-all lets no segment pass that {id} would refuse', () => {

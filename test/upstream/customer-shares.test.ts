@@ -12,8 +12,8 @@ function openShares({ maxConnections = 8, maxConnectionsPerCustomer = 2, maxWait
   });
   return {
     shares,
-    claim(customer: string, isForced = false) {
-      const member = new TestRequest(customer);
+    claim(customer: string, isForced = false, isKeyless = false) {
+      const member = new TestRequest(customer, isKeyless);
       return { member, result: shares.claim(member, isForced) };
     },
     release(member: ConnectionRequest): ConnectionRequest | undefined {
@@ -51,6 +51,27 @@ test('customers take turns for released claims', () => {
   claim('b');
   const waiting = [claim('a').member, claim('a').member, claim('b').member];
   expect(held.map((each) => release(each))).toEqual([undefined, waiting[0], waiting[2], waiting[1]]);
+});
+
+test('requests without a key claim a quarter of the connections, those of one address a quarter of that, and never wait', () => {
+  const { shares, claim, release } = openShares({ maxConnections: 35, maxConnectionsPerCustomer: 35 });
+  const keyless = (address: string, isForced = false) => claim(address, isForced, true);
+  const granted = ['/a', '/a', '/b', '/b', '/c', '/c', '/d'].map((address) => keyless(address));
+  expect(granted.map(({ result }) => result)).toEqual(Array(7).fill('claimed'));
+  // A retry on a new connection is no exception.
+  expect([keyless('/a').result, keyless('/a', true).result]).toEqual(['refused', 'refused']);
+  expect(keyless('/e').result).toBe('claimed');
+  expect(keyless('/f').result).toBe('refused');
+  for (let i = 0; i < 30; i++) expect(claim('customer').result).toBe('claimed');
+  for (const { member } of granted.slice(0, 2)) release(member);
+  expect([keyless('/f').result, keyless('/a').result, keyless('/a').result]).toEqual(['claimed', 'claimed', 'refused']);
+  expect(shares.waitingCount).toBe(0);
+});
+
+test.each([1, 2, 4, 7])('of %i connections, requests without a key claim one', (maxConnections) => {
+  const { claim } = openShares({ maxConnections });
+  const results = ['/a', '/a', '/b'].map((address) => claim(address, false, true).result);
+  expect(results).toEqual(['claimed', 'refused', 'refused']);
 });
 
 test('after any claims, releases and withdrawals, requests wait only if they must, and each customer is served in order', () => {

@@ -167,7 +167,9 @@ export const USAGE_TOTALS = z.object({
         ...POINT,
         plans: z
           .record(z.string(), PLAN_TOTALS)
-          .describe('By plan; `none`: without a valid key, `unchecked`: refused before the key was checked.'),
+          .describe(
+            'By plan; `none`: without a valid key, or on a route that needs none, `unchecked`: refused before the key was checked.',
+          ),
       }),
     )
     .describe('One for each hour or day of the range, oldest first. Approximate: see docs/usage.md.'),
