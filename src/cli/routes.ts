@@ -41,7 +41,7 @@ export async function printRoutes(source: string, { base, check }: RoutesOptions
 }
 
 /** Quoted, because braces and colons have a meaning in YAML. A scope must not name a variable of the gateway. */
-function asYaml({ path, methods, scope }: Omit<DescribedRoute, 'place'>): string {
+function asYaml({ path, methods, scope }: Pick<DescribedRoute, 'path' | 'methods' | 'scope'>): string {
   const scoped = scope === undefined ? '' : `, scope: ${JSON.stringify(scope).replaceAll('${', () => '$${')}`;
   return `  - { path: ${JSON.stringify(path)}, methods: [${methods.join(', ')}]${scoped} }\n`;
 }

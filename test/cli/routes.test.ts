@@ -163,7 +163,13 @@ describe('what routes cannot express is a warning with its place', () => {
     for (const [path, warning] of CASES) {
       const { routes, warnings } = routesFromOpenApi(parse(pathsOf(path, FINE)), undefined, 'openapi.yaml');
       expect(warnings.map(asText), path).toEqual([expect.stringContaining(warning)]);
-      expect(routes).toContainEqual({ path: '/fine', methods: ['GET'], scope: undefined, place: ['paths', '/fine'] });
+      expect(routes).toContainEqual({
+        unsecured: [],
+        path: '/fine',
+        methods: ['GET'],
+        scope: undefined,
+        place: ['paths', '/fine'],
+      });
     }
   });
 
@@ -333,5 +339,44 @@ it('--check compares with a config file, whatever else that file needs', async (
   expect(await check('{ path: x, methods: [GET] }')).toEqual([
     1,
     expect.stringContaining('gateway.yaml:4: routes[0].path: must be "/"'),
+  ]);
+});
+
+it('--check accepts key: none where the description has no security, and preflight requests that it does not name', async () => {
+  const description = pathsOf(
+    '/pets: { get: { security: [{ oauth: [read] }] }, post: {} }',
+    '/health: { get: { security: [] }, put: { security: [{}, { key: [] }] }, delete: {} }',
+  );
+  const file = await temporaryFile('openapi.yaml', description);
+  const check = async (...routes: string[]) => {
+    const config = await temporaryFile('gateway.yaml', `routes:\n${routes.map((route) => `  - ${route}\n`).join('')}`);
+    const { status, stdout } = await tollgateHere('routes', file, '--check', config);
+    return [status, stdout.trim().replaceAll(config, 'gateway.yaml').replaceAll(file, 'openapi.yaml')];
+  };
+  const health = '{ path: /health, methods: [GET, PUT], key: none }';
+  const pets = '{ path: /pets, methods: [GET], scope: read }';
+  const others = ['{ path: /health, methods: [DELETE] }', '{ path: /pets, methods: [POST] }'];
+  const preflights = [
+    '{ path: /pets, methods: [OPTIONS], key: none }',
+    '{ path: "/{x...}", methods: [OPTIONS], key: none }',
+  ];
+  expect(await check(health, pets, ...others, ...preflights)).toEqual([0, expect.stringContaining('has the routes')]);
+  const [keyed] = await check('{ path: /health, methods: [GET, PUT, DELETE] }', pets, ...others.slice(1));
+  expect(keyed).toBe(0);
+  expect(
+    await check(
+      '{ path: /health, methods: [GET, DELETE], key: none }',
+      '{ path: /health, methods: [PUT] }',
+      '{ path: /pets, methods: [GET], key: none }',
+      '{ path: /pets, methods: [POST, OPTIONS] }',
+      '{ path: /open, methods: [GET, OPTIONS], key: none }',
+    ),
+  ).toEqual([
+    1,
+    [
+      'gateway.yaml:6: superfluous: /open [GET, OPTIONS]',
+      'gateway.yaml:2: differing: /health: DELETE has key: none',
+      'gateway.yaml:4: differing: /pets: GET has key: none, OPTIONS is superfluous',
+    ].join('\n'),
   ]);
 });

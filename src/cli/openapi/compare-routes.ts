@@ -5,12 +5,23 @@ export interface PlacedRoute {
   readonly path: string;
   readonly methods: readonly string[];
   readonly scope?: string | undefined;
+  /** Of a configured route. */
+  readonly key?: 'required' | 'none';
+  /** Of a described route: the methods that need no key. */
+  readonly unsecured?: readonly string[];
   readonly place: string;
+}
+
+/** Who may use a method of a route. */
+interface Access {
+  readonly scope: string | undefined;
+  readonly isKeyless: boolean;
 }
 
 /**
  * Returns how configured routes differ from described ones, each as `file:line: missing: …`. The names of parameters do
- * not matter, nor how entries share out the methods. `section`: the place of missing routes.
+ * not matter, nor how entries share out the methods. A route may need a key although the description has no security, and
+ * preflight requests are not described. `section`: the place of missing routes.
  */
 export function compareRoutes(
   described: readonly PlacedRoute[],
@@ -20,33 +31,43 @@ export function compareRoutes(
   const wanted = byShape(described);
   const present = byShape(configured);
   const missing = [...wanted].filter(([shape]) => !present.has(shape));
-  const superfluous = [...present].filter(([shape]) => !wanted.has(shape));
-  const differing = [...present].flatMap(([shape, { path, place, scopes }]) => {
-    const other = wanted.get(shape)?.scopes ?? scopes;
-    const faults = [...new Set([...other.keys(), ...scopes.keys()])].flatMap((method) => {
-      if (!scopes.has(method)) return `${method} is missing`;
-      if (!other.has(method)) return `${method} is superfluous`;
-      const [has, needs] = [scopes.get(method), other.get(method)];
-      return has === needs ? [] : `${method} has ${has ? `scope ${has}` : 'no scope'} instead of ${needs ?? 'none'}`;
+  const superfluous = [...present].filter(
+    ([shape, { access }]) => !wanted.has(shape) && ![...access].every(isPreflight),
+  );
+  const differing = [...present].flatMap(([shape, { path, place, access }]) => {
+    const other = wanted.get(shape)?.access ?? access;
+    const faults = [...new Set([...other.keys(), ...access.keys()])].flatMap((method) => {
+      const [has, needs] = [access.get(method), other.get(method)];
+      if (!has) return `${method} is missing`;
+      if (!needs) return isPreflight([method, has]) ? [] : `${method} is superfluous`;
+      if (has.isKeyless) return needs.isKeyless ? [] : `${method} has key: none`;
+      if (has.scope === needs.scope) return [];
+      return `${method} has ${has.scope ? `scope ${has.scope}` : 'no scope'} instead of ${needs.scope ?? 'none'}`;
     });
     return faults.length > 0 ? `${place}: differing: ${path}: ${faults.join(', ')}` : [];
   });
-  const list = (scopes: ReadonlyMap<string, unknown>) => `[${[...scopes.keys()].join(', ')}]`;
+  const list = (access: ReadonlyMap<string, unknown>) => `[${[...access.keys()].join(', ')}]`;
   return [
-    ...missing.map(([, { path, place, scopes }]) => `${section}: missing: ${path} ${list(scopes)}, as in ${place}`),
-    ...superfluous.map(([, { path, place, scopes }]) => `${place}: superfluous: ${path} ${list(scopes)}`),
+    ...missing.map(([, { path, place, access }]) => `${section}: missing: ${path} ${list(access)}, as in ${place}`),
+    ...superfluous.map(([, { path, place, access }]) => `${place}: superfluous: ${path} ${list(access)}`),
     ...differing,
   ];
 }
 
-/** Returns the first entry of each shape, with the scopes of all methods. GET includes HEAD. */
+function isPreflight([method, { isKeyless }]: readonly [string, Access]): boolean {
+  return method === 'OPTIONS' && isKeyless;
+}
+
+/** Returns the first entry of each shape, with the access of all methods. GET includes HEAD. */
 function byShape(routes: readonly PlacedRoute[]) {
-  const shapes = new Map<string, { path: string; place: string; scopes: Map<string, string | undefined> }>();
-  for (const { path, place, methods, scope } of routes) {
-    const entry = shapes.get(routeShape(path)) ?? { path, place, scopes: new Map() };
+  const shapes = new Map<string, { path: string; place: string; access: Map<string, Access> }>();
+  for (const { path, place, methods, scope, key, unsecured } of routes) {
+    const entry = shapes.get(routeShape(path)) ?? { path, place, access: new Map() };
     shapes.set(routeShape(path), entry);
-    for (const method of methods) entry.scopes.set(method, scope);
-    if (entry.scopes.has('GET')) entry.scopes.delete('HEAD');
+    for (const method of methods) {
+      entry.access.set(method, { scope, isKeyless: key === 'none' || unsecured?.includes(method) === true });
+    }
+    if (entry.access.has('GET')) entry.access.delete('HEAD');
   }
   return shapes;
 }

@@ -19,6 +19,8 @@ export interface DescribedRoute {
   readonly path: string;
   readonly methods: readonly string[];
   readonly scope?: string | undefined;
+  /** Methods of the path whose operations have no security, or an optional one. */
+  readonly unsecured: readonly string[];
   readonly place: Path;
 }
 
@@ -92,7 +94,10 @@ export function routesFromOpenApi(document: unknown, base: string | undefined, s
 
   const root = checkedRoot(document);
   const prefix = base ?? prefixOf(root, source, warn);
-  const shapes = new Map<string, { path: string; place: Path; scopes: Map<string, string | undefined> }>();
+  const shapes = new Map<
+    string,
+    { path: string; place: Path; scopes: Map<string, string | undefined>; open: string[] }
+  >();
   for (const [template, item] of Object.entries(root.paths)) {
     if (template.startsWith('x-')) continue;
     const place = ['paths', template];
@@ -106,8 +111,8 @@ export function routesFromOpenApi(document: unknown, base: string | undefined, s
     if (fields.servers !== undefined) warn(place, OWN_SERVERS);
     const known = shapes.get(routeShape(path));
     if (known) warn(place, `matches the same paths as ${known.path}: their methods are put together`);
-    const { scopes } = known ?? { scopes: new Map() };
-    if (!known) shapes.set(routeShape(path), { path, place, scopes });
+    const { scopes, open } = known ?? { scopes: new Map<string, string | undefined>(), open: [] as string[] };
+    if (!known) shapes.set(routeShape(path), { path, place, scopes, open });
     const others = Object.keys(isMapping(fields.additionalOperations) ? fields.additionalOperations : {});
     for (const steps of [
       ...METHOD_FIELDS.filter((field) => Object.hasOwn(fields, field)).map((field) => [field]),
@@ -122,6 +127,7 @@ export function routesFromOpenApi(document: unknown, base: string | undefined, s
       else {
         if (operation.servers !== undefined) warn(at, OWN_SERVERS);
         scopes.set(method, scopeOf(operation.security ?? root.security, at));
+        if (unsecured.at(-1) === at) open.push(method);
       }
     }
     if (!scopes.has('GET') || !scopes.has('HEAD')) continue;
@@ -134,10 +140,10 @@ export function routesFromOpenApi(document: unknown, base: string | undefined, s
     const others = unsecured.length > 1 ? `, like ${inNumber(unsecured.length - 1, 'more operation')}` : '';
     warn(first, `has no security, or an optional one${others}: its route needs a key all the same`);
   }
-  const routes = [...shapes.values()].flatMap(({ path, place, scopes }) =>
-    [...Map.groupBy(scopes, ([, scope]) => scope)].map(
-      ([scope, entries]): DescribedRoute => ({ path, methods: entries.map(([method]) => method), scope, place }),
-    ),
+  const routes = [...shapes.values()].flatMap(({ path, place, scopes, open }) =>
+    [...Map.groupBy(scopes, ([, scope]) => scope)].map(([scope, entries]): DescribedRoute => {
+      return { path, methods: entries.map(([method]) => method), scope, unsecured: open, place };
+    }),
   );
   if (routes.length === 0) throw new UnusableDescriptionError(['paths'], 'has no operation that a route can forward');
   return { routes: routes.sort((a, b) => (a.path < b.path ? -1 : Number(a.path > b.path))), warnings };
