@@ -57,9 +57,12 @@ const program = new Command('npm run lab -- bench')
       .argParser((text) => (text === 'all' ? Object.keys(SCENARIOS) : parseNames(Object.keys(SCENARIOS), text))),
   )
   .addOption(
-    new Option('--peers <names>', `gateways that take part, besides tollgate: ${PEER_NAMES.slice(1).join(', ')}`)
+    new Option(
+      '--peers <names>',
+      `gateways that take part, besides tollgate and its control: ${PEER_NAMES.slice(2).join(', ')}`,
+    )
       .default(PEER_NAMES, 'all')
-      .argParser((text) => parseNames(PEER_NAMES, `tollgate,${text}`)),
+      .argParser((text) => parseNames(PEER_NAMES, `tollgate,tollgate-again,${text}`)),
   )
   .option('--rounds <number>', 'how often each gateway has its turn', parseCount, 12)
   .option('--slice <seconds>', 'length of a turn', parsePositive, 2.5)

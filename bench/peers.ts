@@ -5,7 +5,11 @@ import { fileURLToPath } from 'node:url';
 import { command, freePort, isListening, type Surroundings, startNginx } from './surroundings.ts';
 import type { RunningProcess } from './workspace.ts';
 
-export const PEER_NAMES = ['tollgate', 'nginx-plain', 'nginx-lua', 'fastify', 'express-hpm'] as const;
+/**
+ * `tollgate-again` is the null control: another process of tollgate. Its ratio to the first one is 1 but for the noise, so
+ * it shows which differences between others mean something.
+ */
+export const PEER_NAMES = ['tollgate', 'tollgate-again', 'nginx-plain', 'nginx-lua', 'fastify', 'express-hpm'] as const;
 export type PeerName = (typeof PEER_NAMES)[number];
 
 export interface Peer {
@@ -53,6 +57,10 @@ const none: Hindrance = () => undefined;
 
 const PEER_KINDS: Readonly<Record<PeerName, PeerKind>> = {
   tollgate: { start: startTollgate, hindrance: none },
+  'tollgate-again': {
+    start: async (...args) => ({ ...(await startTollgate(...args)), name: 'tollgate-again' }),
+    hindrance: none,
+  },
   'nginx-plain': { start: startPlainNginx, hindrance: none },
   'nginx-lua': {
     start: startLuaNginx,

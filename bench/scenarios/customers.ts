@@ -1,7 +1,7 @@
 /** Many customers in random order, and the cost of a request by how often its customer comes. */
 import { createCustomers, writeCustomers, writeKeyFile } from '../customers.ts';
 import { readCounter } from '../metrics.ts';
-import { type Peer, startPeers, startTollgate } from '../peers.ts';
+import { type Peer, type PeerName, startPeers, startTollgate } from '../peers.ts';
 import { probe } from '../probe.ts';
 import { medianOf, type Rounds, runRounds } from '../rounds.ts';
 import { BUSY_CONNECTIONS, costCells, describeRounds, jobFor, roundsSettings, type Scenario } from '../scenario.ts';
@@ -21,7 +21,7 @@ const HEAD = ['gateway, load', 'CPU µs/request', 'of Redis', 'ratio to tollgate
 export const spreadCustomers: Scenario = async (surroundings, settings) => {
   const { upstream, redis, workspace } = surroundings;
   const tollgate = await startTollgate(surroundings);
-  const started = await startPeers(['nginx-lua'], surroundings);
+  const started = await startPeers(['tollgate-again', 'nginx-lua'], surroundings);
   const peers: readonly Peer[] = [tollgate, ...started.peers];
   const customers = createCustomers(CUSTOMERS);
   await writeCustomers(redis.client, customers);
@@ -39,7 +39,8 @@ export const spreadCustomers: Scenario = async (surroundings, settings) => {
       delayMs,
       expected: expectBody(body),
     };
-    const jobs = peers.map((peer) => jobFor(peer, { ...load, name: `${peer.name}, ${label}` }));
+    const nameOf = (name: PeerName) => `${name}, ${label}`;
+    const jobs = peers.map((peer) => jobFor(peer, { ...load, name: nameOf(peer.name) }));
     const warmUpRounds = Math.ceil(WARM_UP_MS / (peers.length * settings.sliceMs));
     // Its faults do not count: a key that is not in memory yet gets 503 if Redis is not scheduled in time.
     await runRounds(jobs, { ...options, rounds: warmUpRounds });
@@ -48,10 +49,8 @@ export const spreadCustomers: Scenario = async (surroundings, settings) => {
     const [callsAfter, requestsAfter] = await readCalls(tollgate.opsOrigin);
     problems.push(...rounds.problems);
     const callsPerRequest = (callsAfter - callsBefore) / (requestsAfter - requestsBefore);
-    const [base] = jobs;
-    return jobs.map(({ name }) =>
-      row(rounds, name, base?.name ?? name, name === base?.name ? callsPerRequest.toFixed(2) : '1'),
-    );
+    const calls: Partial<Record<PeerName, string>> = { tollgate: callsPerRequest.toFixed(2), 'nginx-lua': '1' };
+    return peers.map(({ name }) => row(rounds, nameOf(name), nameOf('tollgate'), calls[name] ?? ''));
   };
 
   const rows = await measure('all that it takes', CUSTOMERS, 0);

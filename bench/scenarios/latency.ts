@@ -10,7 +10,7 @@ import { BUSY_CONNECTIONS, busyLoad, describeRounds, jobFor, roundsSettings, typ
 import type { Job } from '../slice.ts';
 import { startBackend } from '../surroundings.ts';
 
-const PARTICIPANTS: readonly PeerName[] = ['tollgate', 'nginx-lua', 'fastify'];
+const PARTICIPANTS: readonly PeerName[] = ['tollgate', 'tollgate-again', 'nginx-lua', 'fastify'];
 const DIRECT = 'direct';
 const TARGET_P50_MICROS = 150;
 const TARGET_P99_MICROS = 1000;
@@ -21,9 +21,10 @@ export const measureLatency: Scenario = async (surroundings, settings) => {
   const names = settings.peers.filter((name) => PARTICIPANTS.includes(name));
   const started = await startPeers(names, surroundings);
   const load = { ...(await busyLoad(surroundings)), connections: 1, timeEach: true };
-  const near = await startBackend({ workspace, programs, cpus: pinning.measured, name: 'near-upstream' });
-  const direct: Job = { ...load, name: DIRECT, origin: near.origin, pid: undefined };
-  const jobs = [direct, ...started.peers.map((peer) => jobFor(peer, load))];
+  const near = (name: string) => startBackend({ workspace, programs, cpus: pinning.measured, name });
+  const direct: Job = { ...load, name: DIRECT, origin: (await near('near-upstream')).origin, pid: undefined };
+  const control: Job = { ...direct, name: `${DIRECT}, again`, origin: (await near('near-upstream-again')).origin };
+  const jobs = [direct, control, ...started.peers.map((peer) => jobFor(peer, load))];
   const options = roundsSettings(surroundings, settings);
   // One connection alone would take minutes until the code is compiled.
   const busy = jobs.map((job) => ({ ...job, connections: BUSY_CONNECTIONS, timeEach: false }));

@@ -16,6 +16,7 @@ const HEAD = ['request', 'CPU µs/request', 'of Redis', 'ratio to forwarded', 'r
 export const floodWithRefused: Scenario = async (surroundings, settings) => {
   const { upstream, redis } = surroundings;
   const tollgate = await startTollgate(surroundings);
+  const control = await startTollgate(surroundings);
   const served = createCustomer('served');
   const usedUp = createCustomer('used-up', 1);
   const unknown = createCustomer('unknown');
@@ -24,8 +25,10 @@ export const floodWithRefused: Scenario = async (surroundings, settings) => {
   await probe(`${tollgate.origin}${LIST_PATH}`, usedUp.key);
   for (let failure = 0; failure <= FAILURES; failure++) await probe(`${tollgate.origin}${LIST_PATH}`, unknown.key);
   const load = { path: LIST_PATH, connections: BUSY_CONNECTIONS };
+  const forwarded = { ...load, key: served.key, expected: expectBody(body) };
   const jobs = [
-    jobFor(tollgate, { ...load, name: FORWARDED, key: served.key, expected: expectBody(body) }),
+    jobFor(tollgate, { ...forwarded, name: FORWARDED }),
+    jobFor(control, { ...forwarded, name: `${FORWARDED}, again` }),
     jobFor(tollgate, {
       ...load,
       name: '429 unknown key',

@@ -25,7 +25,7 @@ interface Comparison {
 
 export const compareSizes: Scenario = compareTransfers({
   what: 'response',
-  participants: ['tollgate', 'nginx-plain', 'fastify', 'express-hpm'],
+  participants: ['tollgate', 'tollgate-again', 'nginx-plain', 'fastify', 'express-hpm'],
   transfers: [
     { size: '64 KiB', connections: 64, path: filePath('64 KiB') },
     { size: '5 MB', connections: 16, path: filePath('5 MB') },
@@ -34,7 +34,7 @@ export const compareSizes: Scenario = compareTransfers({
 
 export const compareUploads: Scenario = compareTransfers({
   what: 'body',
-  participants: ['tollgate', 'nginx-plain', 'nginx-lua', 'fastify', 'express-hpm'],
+  participants: ['tollgate', 'tollgate-again', 'nginx-plain', 'nginx-lua', 'fastify', 'express-hpm'],
   transfers: [
     { size: '1 KiB', connections: 64, path: LIST_PATH, bodyBytes: 1024 },
     { size: '64 KiB', connections: 64, path: LIST_PATH, bodyBytes: 64 * 1024 },

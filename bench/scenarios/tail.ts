@@ -12,7 +12,7 @@ import {
   senderCommand,
 } from '../scenario.ts';
 
-const PARTICIPANTS: readonly PeerName[] = ['tollgate', 'nginx-plain', 'nginx-lua', 'fastify'];
+const PARTICIPANTS: readonly PeerName[] = ['tollgate', 'tollgate-again', 'nginx-plain', 'nginx-lua', 'fastify'];
 /** Of what the gateway can do. */
 const SHARES = [0.5, 0.8];
 const CAPACITY_ROUNDS = 3;

@@ -20,9 +20,14 @@ export const compareWorkers: Scenario = async (surroundings, settings) => {
   // On one CPU workers would only take turns.
   const everywhere = { ...surroundings, pinning: { ...surroundings.pinning, measured: [] } };
   const one = await startTollgate(everywhere);
+  const again = await startTollgate(everywhere);
   const two = await startTollgate(everywhere, { workers: 2 });
   const load = await busyLoad(surroundings);
-  const jobs = [jobFor(one, { ...load, name: ONE }), jobFor(two, { ...load, name: TWO })];
+  const jobs = [
+    jobFor(one, { ...load, name: ONE }),
+    jobFor(again, { ...load, name: `${ONE}, again` }),
+    jobFor(two, { ...load, name: TWO }),
+  ];
   const options = roundsSettings(surroundings, settings);
   // Each of the workers has half of the requests to get warm by.
   const warmUp = await runRounds(jobs, { ...options, rounds: 4 });
