@@ -26,6 +26,8 @@ function rowsBelow({ properties, required = [], items, additionalProperties }: S
   });
   const entry = items ?? additionalProperties;
   if (!entry) return rows;
+  // Said once: the rows of `upstream` describe the keys of each entry.
+  if (path === 'upstreams') return [rowOf(entry, 'upstreams.<name>', '', [])];
   const entryPath = items ? `${path}[]` : `${path}.<name>`;
   // Entries that are mappings get no row of their own: the rows of their keys describe them.
   return entry.properties ? rowsBelow(entry, entryPath) : [rowOf(entry, entryPath, '', [])];

@@ -41,7 +41,13 @@ function sections(status: StatusDocument): string[] {
   return [
     summary,
     formatTable(changes, { 'APPLIED BY THE LAST RELOAD': (change: string) => change }),
-    formatTable(upstreams, { UPSTREAM: 'url', 'IN SERVICE': 'up', REASON: 'reason', 'LAST FAULT': 'fault' }),
+    formatTable(upstreams, {
+      BACKEND: 'backend',
+      UPSTREAM: 'url',
+      'IN SERVICE': 'up',
+      REASON: 'reason',
+      'LAST FAULT': 'fault',
+    }),
     formatTable(status.fleet ?? [], {
       INSTANCE: 'host',
       PID: 'pid',

@@ -38,7 +38,10 @@ interface DerivedValues {
   /** Absent: no portal. */
   readonly portal?: PortalConfig | undefined;
   readonly store: StoreConfig;
-  readonly upstream: BackendConfig;
+  /** By name; `default` is the one of the section `upstream`. */
+  readonly backends: ReadonlyMap<string, BackendConfig>;
+  readonly upstream?: BackendConfig | undefined;
+  readonly upstreams: ReadonlyMap<string, BackendConfig>;
   /** GET includes HEAD. */
   readonly routes: readonly (Section<'routes'>[number] & { readonly maxBodyBytes: number })[];
   /** Canonical path where a client reads its own quota; absent: not offered. */
@@ -107,7 +110,7 @@ interface StoreConfig extends Omit<Section<'store'>, 'url' | 'urlFile' | 'tls' |
   readonly sentinel?: { readonly username?: string; readonly password?: string };
 }
 
-interface BackendConfig extends Omit<Section<'upstream'>, 'urls' | 'authorizationFile' | 'tls'> {
+export interface BackendConfig extends Omit<Section<'upstream'>, 'urls' | 'authorizationFile' | 'tls'> {
   /** Distinct. Each is an origin (default port omitted) and a base path, without "/" at the end. */
   readonly urls: readonly [string, ...string[]];
   /** At most `maxConnections`. */

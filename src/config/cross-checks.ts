@@ -49,9 +49,11 @@ export function crossCheck(document: YamlDocument, isValid: SchemaCheck['isValid
     secrets,
   };
   checkListeners(context);
-  checkTimeouts(context);
-  checkBackend(context);
+  // Node.js refuses to start a server whose headers timeout exceeds its request timeout.
+  checkOrder(context, ['limits'], 'headers_timeout_ms', 'request_timeout_ms');
+  for (const path of backendPaths(given([]))) checkBackend(context, path);
   checkRoutes(context);
+  checkRouteBackends(context);
   checkAliases(context);
   checkUsagePath(context);
   checkFormerPlans(context);
@@ -59,7 +61,6 @@ export function crossCheck(document: YamlDocument, isValid: SchemaCheck['isValid
   checkPortal(context);
   checkStore(context);
   checkKeyHeaders(context);
-  checkAuthorization(context);
   checkAssertion(context);
   checkListenTls(context);
   checkNotices(context);
@@ -106,30 +107,40 @@ function checkListeners({ given, valid, report }: CheckContext): void {
   }
 }
 
-function checkTimeouts({ given, valid, report }: CheckContext): void {
-  const inOrder = (section: string, low: string, high: string): void => {
-    const [lower, upper] = [valid([section, low]), valid([section, high])];
-    if (typeof lower !== 'number' || typeof upper !== 'number' || lower <= upper) return;
-    if (given([section, high]) === undefined) report([section, low], `must not be above ${high}`);
-    else report([section, high], `must not be below ${low}`);
-  };
-  inOrder('upstream', 'response_timeout_ms', 'total_timeout_ms');
-  inOrder('upstream', 'max_connections_per_customer', 'max_connections');
-  // Node.js refuses to start a server whose headers timeout exceeds its request timeout.
-  inOrder('limits', 'headers_timeout_ms', 'request_timeout_ms');
+/** Reports `low` above `high`. `fallback`: a section that has the values which `section` lacks. */
+function checkOrder(context: CheckContext, section: Path, low: string, high: string, fallback = section): void {
+  const { given, valid, report } = context;
+  const inForce = (name: string) => valid([...(given([...section, name]) === undefined ? fallback : section), name]);
+  const [lower, upper] = [inForce(low), inForce(high)];
+  if (typeof lower !== 'number' || typeof upper !== 'number' || lower <= upper) return;
+  if (given([...section, high]) === undefined) report([...section, low], `must not be above ${high}`);
+  else report([...section, high], `must not be below ${low}`);
 }
 
-function checkBackend(context: CheckContext): void {
+/** Returns the path of each backend's section in a file. */
+function backendPaths(root: unknown): Path[] {
+  const { upstream, upstreams } = isMapping(root) ? root : {};
+  const names = Object.keys(isMapping(upstreams) ? upstreams : {});
+  return [...(isMapping(upstream) ? [['upstream']] : []), ...names.map((name) => ['upstreams', name])];
+}
+
+function checkBackend(context: CheckContext, path: Path): void {
   const { given, valid, report, secrets } = context;
-  const path = ['upstream', 'urls'];
-  const urls = validItems(context, path);
+  const urlsPath = [...path, 'urls'];
+  const urls = validItems(context, urlsPath);
   const canonical = urls.map(([index, url]): [number, string] => [index, parseUpstreamUrl(url) ?? url]);
-  checkRepeats(canonical, (index, earlier) => report([...path, index], `is the same as urls[${earlier}]; keep one`));
-  if (!isMapping(given(['upstream', 'tls']))) return;
-  if (valid(path) !== undefined && !urls.some(([, url]) => url.startsWith('https:'))) {
-    report(['upstream', 'tls'], 'is used only with an https:// URL in upstream.urls; remove it or change a URL');
+  checkRepeats(canonical, (index, earlier) =>
+    report([...urlsPath, index], `is the same as urls[${earlier}]; keep one`),
+  );
+  checkOrder(context, path, 'response_timeout_ms', 'total_timeout_ms');
+  checkOrder(context, path, 'max_connections_per_customer', 'max_connections');
+  checkAuthorization(context, path);
+  const tls = [...path, 'tls'];
+  if (!isMapping(given(tls))) return;
+  if (valid(urlsPath) !== undefined && !urls.some(([, url]) => url.startsWith('https:'))) {
+    report(tls, 'is used only with an https:// URL in urls; remove it or change a URL');
   }
-  checkClientTls('upstream', secrets, report);
+  checkClientTls(path, secrets, report);
 }
 
 /** Returns the paths of the routes, or of the default ones, with their indexes. Omits invalid ones. */
@@ -160,6 +171,27 @@ function checkRoutes(context: CheckContext): void {
       context.report(scope, 'is a scope of keys, and this route has key: none; remove one of the two');
     }
   }
+}
+
+/** The timeouts of a route are judged together with those of its backend. */
+function checkRouteBackends(context: CheckContext): void {
+  const { given, valid, report } = context;
+  const [upstream, upstreams] = [given(['upstream']), given(['upstreams'])];
+  const names = Object.keys(isMapping(upstreams) ? upstreams : {});
+  const timeouts = ['response_timeout_ms', 'total_timeout_ms'] as const;
+  let isRequired = false;
+  for (const [index] of routePaths(context)) {
+    const route = ['routes', index];
+    const name = valid([...route, 'upstream']);
+    if (name === 'default') isRequired ||= upstream === undefined;
+    else if (typeof name === 'string' && !names.includes(name)) {
+      const known = names.length > 0 ? ` (${names.join(', ')})` : ', which has none';
+      report([...route, 'upstream'], `must be default or a name in upstreams${known}`);
+    }
+    if (typeof name !== 'string' || timeouts.every((timeout) => given([...route, timeout]) === undefined)) continue;
+    checkOrder(context, route, ...timeouts, name === 'default' ? ['upstream'] : ['upstreams', name]);
+  }
+  if (isRequired) report(['upstream'], 'is required, unless every route names a backend of upstreams');
 }
 
 function checkAliases(context: CheckContext): void {
@@ -254,7 +286,7 @@ function checkStore({ given, valid, report, secrets }: CheckContext): void {
     report(['store', 'sentinel'], 'is used only with redis+sentinel:// in store.url; remove it or change the URL');
   }
   if (isMapping(given(['store', 'tls']))) {
-    if ('tls' in address && address.tls) checkClientTls('store', secrets, report);
+    if ('tls' in address && address.tls) checkClientTls(['store'], secrets, report);
     else report(['store', 'tls'], 'is used only with rediss://, rediss+sentinel:// or rediss+cluster:// in store.url');
   }
   // SQLite's file belongs to one process. `auto` is refused too, even on a machine where it would mean 1.
@@ -275,15 +307,16 @@ function checkKeyHeaders(context: CheckContext): void {
   );
 }
 
-function checkAuthorization({ given, valid, report, secrets }: CheckContext): void {
-  const authorization = secrets('upstream.authorization');
+function checkAuthorization({ valid, report, secrets }: CheckContext, backend: Path): void {
+  const path = [...backend, 'authorization'];
+  const authorization = secrets(formatPath(path));
   if (authorization.kind === 'value' && !/^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(authorization.value)) {
     report(authorization.path, 'must be printable ASCII, without leading or trailing spaces');
   }
-  const mode = valid(['upstream', 'credentials']);
-  if (!isMapping(given(['upstream'])) || mode === undefined) return;
+  const mode = valid([...backend, 'credentials']);
+  if (mode === undefined) return;
   if (mode === 'replace' && authorization.kind === 'none') {
-    report(['upstream', 'authorization'], 'is required, here or by authorization_file, with credentials: replace');
+    report(path, 'is required, here or by authorization_file, with credentials: replace');
   }
   if (mode !== 'replace' && authorization.kind === 'value') {
     report(authorization.path, 'is used only with credentials: replace; remove it or set that');
@@ -291,11 +324,13 @@ function checkAuthorization({ given, valid, report, secrets }: CheckContext): vo
 }
 
 function checkAssertion({ given, valid, report, secrets }: CheckContext): void {
-  const audience = ['identity', 'assertion', 'audience'];
-  const urls = valid(['upstream', 'urls']);
-  const isSocket = Array.isArray(urls) && String(urls[0]).startsWith('unix:');
-  if (isSocket && isMapping(given(['identity', 'assertion'])) && given(audience) === undefined) {
-    report(audience, 'is required: the first of upstream.urls is a unix socket, which has no origin');
+  const assertion = given(['identity', 'assertion']);
+  for (const backend of isMapping(assertion) && assertion.audience === undefined ? backendPaths(given([])) : []) {
+    const urls = valid([...backend, 'urls']);
+    const audience = [...backend, 'audience'];
+    if (!Array.isArray(urls) || !String(urls[0]).startsWith('unix:') || given(audience) !== undefined) continue;
+    const rule = 'is required, here or as identity.assertion.audience';
+    report(audience, `${rule}: the first of urls is a unix socket, which has no origin`);
   }
   const path = ['identity', 'assertion', 'signing_key_file'];
   const keys = secrets('identity.assertion.signing_key');
@@ -347,10 +382,9 @@ function checkNotices(context: CheckContext): void {
 }
 
 /** Checks the CAs and the client certificate for connections to the store or the upstream. */
-function checkClientTls(section: 'store' | 'upstream', secrets: Secrets, report: CheckContext['report']): void {
-  const ca = secrets(`${section}.tls.ca`);
-  const cert = secrets(`${section}.tls.cert`);
-  const key = secrets(`${section}.tls.key`);
+function checkClientTls(section: Path, secrets: Secrets, report: CheckContext['report']): void {
+  const secretOf = (name: string) => secrets(formatPath([...section, 'tls', name]));
+  const [ca, cert, key] = [secretOf('ca'), secretOf('cert'), secretOf('key')];
   if (ca.kind === 'value' && readCertificates(ca.value) === undefined) {
     report(ca.path, 'must name a file with certificates in PEM (BEGIN CERTIFICATE)');
   }
@@ -359,5 +393,5 @@ function checkClientTls(section: 'store' | 'upstream', secrets: Secrets, report:
   if (key.kind === 'value' && cert.kind === 'none') report(key.path, `is given without cert_file; ${needsBoth}`);
   if (cert.kind !== 'value' || key.kind !== 'value') return;
   const checked = checkCertificate(cert.value, key.value);
-  if (checked.kind === 'invalid') report([section, 'tls', `${checked.at}_file`], checked.fault);
+  if (checked.kind === 'invalid') report([...section, 'tls', `${checked.at}_file`], checked.fault);
 }

@@ -3,7 +3,15 @@ import { dirname, resolve } from 'node:path';
 import { isRoutePrefix, parseHeaderLines, parseOrigin, parseUpstreamUrl } from '../formats/path-and-origin.ts';
 import { readSigningKeyFile } from '../formats/signing-key-file.ts';
 import { parseStoreUrl } from '../formats/store-address.ts';
-import type { AdminConfig, Config, ConfigSource, NoticesConfig, Section, TracingConfig } from './config.ts';
+import type {
+  AdminConfig,
+  BackendConfig,
+  Config,
+  ConfigSource,
+  NoticesConfig,
+  Section,
+  TracingConfig,
+} from './config.ts';
 import { disclosedFile } from './config-changes.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
 import { crossCheck } from './cross-checks.ts';
@@ -63,6 +71,7 @@ export async function parseConfig(
   if (!checked.values || problems.length > 0) throw ConfigError.of(file, located(problems), source);
   const { values } = checked;
   const effective = effectiveValues(values, secrets, folder);
+  const { upstream, upstreams } = effective;
   const shown = { disclosed: disclose(values), expressions: document.expressions };
   return deepFreeze({
     file,
@@ -73,6 +82,7 @@ export async function parseConfig(
     disclosedFile: disclosedFile(shown, root),
     hash: hashOf(effective),
     ...effective,
+    backends: new Map([...(upstream ? ([['default', upstream]] as const) : []), ...upstreams]),
   });
 }
 
@@ -99,7 +109,8 @@ function limitOrigins(file: string, document: YamlDocument, values: FileValues):
 
 /** Returns the values that the hash is made of. */
 function effectiveValues(values: FileValues, secrets: Secrets, folder: string) {
-  const { admin, identity, listen, notices, plans, portal, store, tracing, upstream, usage, usagePath } = values;
+  const { admin, identity, listen, notices, plans, portal, store, tracing, upstream, upstreams, usage, usagePath } =
+    values;
   return {
     ...values,
     listen: {
@@ -111,7 +122,10 @@ function effectiveValues(values: FileValues, secrets: Secrets, folder: string) {
     admin: admin && adminConfig(admin, secrets),
     portal: portal && { ...portal, publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl },
     store: storeConfig(store, secrets, folder),
-    upstream: backendConfig(upstream, secrets),
+    upstream: upstream && backendConfig(['upstream'], upstream, secrets),
+    upstreams: new Map(
+      [...upstreams].map(([name, section]) => [name, backendConfig(['upstreams', name], section, secrets)]),
+    ),
     routes: values.routes.map(({ methods, maxBodyBytes = values.limits.bodyBytes, ...route }) => ({
       ...route,
       methods: [...new Set(methods.includes('GET') ? ['GET', 'HEAD', ...methods] : methods)],
@@ -133,16 +147,16 @@ function adminConfig({ tokenFile: _, token: __, ...admin }: Section<'admin'>, se
   return { ...admin, allowedHosts, ...(token !== undefined && { token }) };
 }
 
-function backendConfig(section: Section<'upstream'>, secrets: Secrets): Config['upstream'] {
+function backendConfig(path: Path, section: Section<'upstream'>, secrets: Secrets): BackendConfig {
   const { authorization: _, authorizationFile: __, tls, ...upstream } = section;
   const [first, ...others] = upstream.urls.flatMap((text) => parseUpstreamUrl(text) ?? []);
   if (first === undefined) throw new Error('the upstream URLs were not checked');
-  const authorization = secretText(secrets('upstream.authorization'));
+  const authorization = secretText(secrets(formatPath([...path, 'authorization'])));
   return {
     ...upstream,
     urls: [first, ...others],
     maxConnectionsPerCustomer: upstream.maxConnectionsPerCustomer ?? Math.ceil(upstream.maxConnections / 4),
-    ...(tls && { tls: clientTls('upstream', secrets) }),
+    ...(tls && { tls: clientTls(path, secrets) }),
     ...(authorization !== undefined && { authorization }),
   };
 }
@@ -183,15 +197,15 @@ function storeConfig(section: Section<'store'>, secrets: Secrets, folder: string
   return {
     ...store,
     url: address.kind === 'sqlite' ? `sqlite:${resolve(folder, address.file)}` : given,
-    ...(tls && { tls: clientTls('store', secrets) }),
+    ...(tls && { tls: clientTls(['store'], secrets) }),
     ...(sentinel && { sentinel: { ...(username && { username }), ...(password && { password }) } }),
   };
 }
 
-function clientTls(section: 'store' | 'upstream', secrets: Secrets): NonNullable<Config['upstream']['tls']> {
-  const ca = secretText(secrets(`${section}.tls.ca`));
-  const cert = secretText(secrets(`${section}.tls.cert`));
-  const key = secretText(secrets(`${section}.tls.key`));
+function clientTls(section: Path, secrets: Secrets): NonNullable<Config['store']['tls']> {
+  const [ca, cert, key] = ['ca', 'cert', 'key'].map((name) =>
+    secretText(secrets(formatPath([...section, 'tls', name]))),
+  );
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
 }
 

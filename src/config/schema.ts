@@ -148,7 +148,7 @@ const upstream = types.mapping({
     })
     .optional()
     .describe('Checks each backend server; three failures in a row take it out of service.'),
-  tls: clientTls.describe('TLS settings for https:// in upstream.urls.'),
+  tls: clientTls.describe('TLS settings for https:// in urls.'),
   credentials: types
     .oneOf(['strip', 'forward', 'replace'])
     .default('strip')
@@ -161,6 +161,11 @@ const upstream = types.mapping({
   preserve_host: types.flag
     .default(false)
     .describe("Whether the backend gets the client's Host header instead of its own authority."),
+  audience: types.stringOrUri
+    .optional()
+    .describe(
+      'Claim `aud` of the assertions for this backend; if omitted, identity.assertion.audience, else the origin of the first of urls. With assertions, one of the two is required if that is a unix socket.',
+    ),
 });
 
 const route = types.mapping({
@@ -181,6 +186,12 @@ const route = types.mapping({
     .oneOf(['required', 'none'])
     .default('required')
     .describe('Whether requests need an API key; with none, anyone may send them.'),
+  upstream: types.backendName
+    .default('default')
+    .describe('The backend: a name in upstreams, or default for the one of upstream.'),
+  response_timeout_ms: types.durationMs.optional().describe('Overrides response_timeout_ms of the backend.'),
+  idle_timeout_ms: types.durationMs.optional().describe('Overrides idle_timeout_ms of the backend.'),
+  total_timeout_ms: types.durationMs.optional().describe('Overrides total_timeout_ms of the backend.'),
 });
 
 const plan = types.mapping({
@@ -290,7 +301,13 @@ export const configSchema = types.mapping({
       'Processes that serve clients; auto: one for each core that the gateway may use. Each is a separate instance. The embedded store requires 1.',
     ),
   store: store.prefault({}).describe('Where keys, customers and counters are stored.'),
-  upstream: upstream.describe('The backend, and how to connect to it.'),
+  upstream: upstream
+    .optional()
+    .describe('The default backend, and how to connect to it; may be omitted if every route names another.'),
+  upstreams: types
+    .mapOf(types.upstreamsName, upstream.describe('A backend, with the settings of upstream.'))
+    .prefault({})
+    .describe('Further backends by name, each with the settings of upstream; routes name theirs.'),
   routes: types
     .listOf(route.describe('A route.'))
     .min(1, 'must have at least one route')
@@ -396,7 +413,7 @@ export const configSchema = types.mapping({
           audience: types.stringOrUri
             .optional()
             .describe(
-              'Claim `aud`; if omitted, the origin of the first of upstream.urls. Required if that is a unix socket.',
+              'Claim `aud` for each backend without an audience of its own; if omitted, the origin of its first URL.',
             ),
           ttl_seconds: types.assertionSeconds.default(60).describe('Time from `iat` to `exp`.'),
           signing_key_file: types

@@ -220,6 +220,19 @@ export const planName = text(
   /^(?!(?:none|unknown|unchecked)$)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/,
 );
 
+/** `default` is the backend of the section `upstream`. */
+export const backendName = text(
+  'name',
+  'must be 1 to 32 characters of a-z 0-9 _ -, and begin with a letter or digit',
+  /^[a-z0-9][a-z0-9_-]{0,31}$/,
+);
+
+export const upstreamsName = text(
+  'name',
+  'must be 1 to 32 characters of a-z 0-9 _ -, begin with a letter or digit, and not be default',
+  /^(?!default$)[a-z0-9][a-z0-9_-]{0,31}$/,
+);
+
 export const customerId = text(
   'customer id',
   'must be 1 to 128 characters of A-Z a-z 0-9 . _ : @ -, and begin with a letter or digit',

@@ -8,6 +8,7 @@ import { camelCase } from '../base/camel-case.ts';
 import { hostOf } from '../formats/host.ts';
 import { isWildcard, routeShape } from '../formats/path-and-origin.ts';
 import { isLoopback, isTrustworthyUrl } from '../formats/url.ts';
+import type { Section } from './config.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
 import { isMapping, type YamlDocument } from './document.ts';
 import type { ConfigFault, Path } from './problems.ts';
@@ -27,9 +28,13 @@ export function findWarnings(document: YamlDocument, values: FileValues, secrets
   warnOfAdminToken(values, secrets, warn);
   warnOfProxies(values, warn);
   warnOfPortal(values, warn);
-  warnOfUpstreams(values, warn);
   warnOfKeylessRoutes(values, warn);
-  warnOfNumbers(values, warn);
+  if (values.upstream) warnOfBackend('default', ['upstream'], values.upstream, values, warn);
+  for (const [name, backend] of values.upstreams) warnOfBackend(name, ['upstreams', name], backend, values, warn);
+  for (const [index, route] of values.routes.entries()) {
+    warnOfNumbers(['routes', index], UNWISE_BACKEND_NUMBERS, route, warn);
+  }
+  warnOfNumbers([], UNWISE_NUMBERS, values, warn);
   if (secrets('tracing.headers').kind === 'value' && !isTrustworthyUrl(values.tracing?.endpoint ?? '')) {
     warn(['tracing', 'endpoint'], 'is not https: the credentials in headers_file can be read on the network');
   }
@@ -75,9 +80,18 @@ function warnOfPortal({ portal }: FileValues, warn: Warn): void {
   warn(['portal', 'public_url'], 'is http://: sessions and new keys cross the network unencrypted');
 }
 
-function warnOfUpstreams({ listen, ops, admin, portal, upstream }: FileValues, warn: Warn): void {
-  for (const [index, text] of upstream.urls.entries()) {
-    const path = ['upstream', 'urls', index];
+function warnOfBackend(
+  name: string,
+  section: Path,
+  backend: Section<'upstream'>,
+  values: FileValues,
+  warn: Warn,
+): void {
+  const { listen, ops, admin, portal, routes } = values;
+  if (routes.every(({ upstream }) => upstream !== name)) warn(section, 'is not used: no route names this backend');
+  warnOfNumbers(section, UNWISE_BACKEND_NUMBERS, backend, warn);
+  for (const [index, text] of backend.urls.entries()) {
+    const path = [...section, 'urls', index];
     const url = new URL(text);
     const port = url.port === '' ? { 'http:': 80, 'https:': 443 }[url.protocol] : Number(url.port);
     if (port === 0) warn(path, 'has port 0, to which no connection can be made');
@@ -120,31 +134,37 @@ const UNWISE_NUMBERS: readonly [setting: string, side: '<' | '>', bound: number,
   ['listen.keep_alive_timeout_ms', '<', 1000, 'clients reuse connections that are just being closed, and see resets'],
   ['store.timeout_ms', '<', 10, 'a healthy Redis often takes longer, and counts as unavailable'],
   ['store.timeout_ms', '>', 2000, 'while Redis hangs, requests wait that long'],
-  ['upstream.response_header_bytes', '<', 4096, 'common backends send more, and clients get 502'],
-  ['upstream.connect_timeout_ms', '<', 10, 'a healthy backend often takes longer, and is taken out of service'],
-  ['upstream.response_timeout_ms', '<', 100, 'a healthy backend often takes longer, and clients get 504'],
-  ['upstream.idle_timeout_ms', '<', 100, 'a healthy backend often pauses for longer, and responses are truncated'],
-  ['upstream.total_timeout_ms', '<', 100, 'a healthy backend often takes longer, and clients get 504'],
-  [
-    'upstream.health_check.interval_ms',
-    '<',
-    1000,
-    'each worker of each gateway checks that often, and a check must pass within that time',
-  ],
   ['shutdown.drain_ms', '<', 1000, 'each restart aborts requests in flight'],
   ['auth.cache_seconds', '>', 3600, 'while changes are not pushed, revoked keys keep working that long'],
   ['auth.stale_if_error_seconds', '>', 86_400, 'while the store is unavailable, revoked keys keep working that long'],
 ];
 
+/** The same for the settings of a backend, some of which a route overrides. */
+const UNWISE_BACKEND_NUMBERS: typeof UNWISE_NUMBERS = [
+  ['response_header_bytes', '<', 4096, 'common backends send more, and clients get 502'],
+  ['connect_timeout_ms', '<', 10, 'a healthy backend often takes longer, and is taken out of service'],
+  ['response_timeout_ms', '<', 100, 'a healthy backend often takes longer, and clients get 504'],
+  ['idle_timeout_ms', '<', 100, 'a healthy backend often pauses for longer, and responses are truncated'],
+  ['total_timeout_ms', '<', 100, 'a healthy backend often takes longer, and clients get 504'],
+  [
+    'health_check.interval_ms',
+    '<',
+    1000,
+    'each worker of each gateway checks that often, and a check must pass within that time',
+  ],
+];
+
 /** By the last part of a setting's name. */
 const UNITS: Readonly<Record<string, string>> = { bytes: 'bytes', count: 'headers', ms: 'ms', seconds: 'seconds' };
 
-function warnOfNumbers(values: FileValues, warn: Warn): void {
-  const member = (value: unknown, name: string) => (isMapping(value) ? value[camelCase(name)] : undefined);
-  for (const [setting, side, bound, effect] of UNWISE_NUMBERS) {
+/** `value`: of the section at `section`, which has the settings of `numbers`. */
+function warnOfNumbers(section: Path, numbers: typeof UNWISE_NUMBERS, value: unknown, warn: Warn): void {
+  const member = (parent: unknown, name: string) => (isMapping(parent) ? parent[camelCase(name)] : undefined);
+  for (const [setting, side, bound, effect] of numbers) {
     const path = setting.split('.');
-    const value = path.reduce<unknown>(member, values);
-    if (typeof value !== 'number' || (side === '<' ? value >= bound : value <= bound)) continue;
-    warn(path, `is ${side === '<' ? 'below' : 'above'} ${bound} ${UNITS[setting.split('_').at(-1) ?? '']}: ${effect}`);
+    const number = path.reduce<unknown>(member, value);
+    if (typeof number !== 'number' || (side === '<' ? number >= bound : number <= bound)) continue;
+    const unit = UNITS[setting.split('_').at(-1) ?? ''];
+    warn([...section, ...path], `is ${side === '<' ? 'below' : 'above'} ${bound} ${unit}: ${effect}`);
   }
 }

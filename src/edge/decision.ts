@@ -166,7 +166,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     if (isBodyAwaited && !expectsContinue(context.req)) return receiveStart(context, body);
     if (settings.assertions !== undefined && !isBodyAwaited && context.assertedPlan !== plan) {
       context.assertedPlan = plan;
-      const assertion = settings.assertions.of(customer.id, plan, keyId);
+      const assertion = settings.assertions.of(customer.id, plan, keyId, context.audience);
       if (assertion instanceof Promise) {
         return assertion.then((signed) => {
           context.assertion = signed;

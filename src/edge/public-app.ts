@@ -70,6 +70,16 @@ export function createPublicApp(parts: PublicAppParts): Express {
     if (!verdict.passed) return refuse(context, verdict.problem);
     const route = decision.routeFor(context, verdict.path, verdict.query, req.method);
     if (route === undefined) return undefined;
+    if (route.purpose === 'forward' && route.destination !== undefined) {
+      const { destination } = route;
+      const { backend } = destination;
+      context.destination = destination;
+      context.audience = destination.audience;
+      if (!backend.began(context.startedAtMs)) {
+        recorder.backendOverloaded(backend.name);
+        return refuse(context, refusals.BACKEND_OVERLOADED);
+      }
+    }
     const maxBodyBytes = route.purpose === 'forward' ? route.maxBodyBytes : 0;
     const { isChunked, length = 0 } = verdict.body;
     if (length > maxBodyBytes) return refuse(context, refusals.bodyTooLarge(maxBodyBytes));
@@ -82,14 +92,14 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   function forward(context: RequestContext): undefined {
-    const { req, settings, passed, trace } = context;
-    const { preserveHost } = settings.backendHeaders;
-    if (preserveHost && passed?.host !== '') context.host = passed?.host;
+    const { destination, req, passed, trace } = context;
+    if (destination === undefined) throw new Error('a request without a backend was admitted');
+    if (destination.headers.preserveHost && passed?.host !== '') context.host = passed?.host;
     const rawHeaders = trace === undefined ? req.rawHeaders : trace.passedHeaders();
-    const policy = context.keylessBlock === undefined ? settings.backendHeaders : KEYLESS_POLICY;
+    const policy = context.keylessBlock === undefined ? destination.headers : KEYLESS_POLICY;
     context.headers = passedHeaders(rawHeaders, policy, recorder.spoofed) + ownRequestHeaders(context);
     if (context.keylessBlock !== undefined) removeKeys(context);
-    forwarder.forward(context, handlers);
+    forwarder.forward(context, destination, handlers);
   }
 
   const handlers: ForwardHandlers<RequestContext> = {

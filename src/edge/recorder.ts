@@ -72,6 +72,8 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     if (outcome?.wasSent) history?.sent(plan);
     inFlight--;
     metrics.inflight(-1);
+    const backend = context.destination?.backend;
+    backend?.ended();
     const record: AccessRecord = {
       requestId,
       method: req.method,
@@ -89,6 +91,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       durationMs,
       upstreamMs,
       bufferingMs,
+      backend: backend?.name,
       upstream: outcome?.wasSent ? outcome.upstream : undefined,
       quota: context.quota,
       shadow: context.shadow === 'denied' ? 'denied' : undefined,
@@ -110,13 +113,16 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       if (!shareWarnings.isDue(customer ?? '')) return;
       const user = keylessBlock === undefined ? 'a customer uses up its' : 'requests without a key use up their';
       logger.warn(
-        { customer, key_id: keyId },
-        `${user} share of the connections to the backend: further ones are refused`,
+        { customer, key_id: keyId, backend: context.destination?.backend.name },
+        `${user} share of the connections to a backend: further ones are refused`,
       );
       return;
     }
     const { failure, headSent, cause } = outcome;
-    logger.warn({ ...idsOf(context), failure, head_sent: headSent, err: cause }, 'upstream failed');
+    logger.warn(
+      { ...idsOf(context), backend: context.destination?.backend.name, failure, head_sent: headSent, err: cause },
+      'upstream failed',
+    );
   }
 
   /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
@@ -137,6 +143,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
   /** Rate-limit log lines that a flood of requests would repeat. The metrics count each occurrence. */
   const storeWarnings = new Throttle(clock, REPEAT_AFTER_MS, 1);
   const shareWarnings = new Throttle(clock, REPEAT_AFTER_MS, MAX_IDS);
+  const backendWarnings = new Throttle(clock, REPEAT_AFTER_MS, MAX_IDS);
   const limitErrors = new Throttle(clock, REPEAT_AFTER_MS, MAX_IDS);
   const shadowNotes = new Throttle(clock, SHADOW_REPEAT_AFTER_MS, MAX_IDS);
   const browserWarnings = new Throttle(clock, KEY_REPEAT_AFTER_MS, MAX_IDS);
@@ -214,6 +221,13 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       }
       if (keyId === undefined) metrics.auth('store_error');
       else metrics.quotaDecision(plan, 'hourly', 'store_error', 'store');
+    },
+
+    /** Logs that the requests of a backend leave too little room for those of others. */
+    backendOverloaded(backend: string): void {
+      if (!backendWarnings.isDue(backend)) return;
+      const what = 'requests for this backend use up half of limits.in_flight: its further requests are refused';
+      logger.warn({ backend }, what);
     },
 
     /** Records a successful response of the gateway itself. */

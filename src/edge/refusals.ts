@@ -145,6 +145,13 @@ export function overloaded(closes: boolean): Problem {
   };
 }
 
+/** The backend of the request has as many requests in progress as others leave to it. */
+export const BACKEND_OVERLOADED: Problem = {
+  code: 'overloaded',
+  detail: 'The backend of this path is overloaded. The request was not counted: try again shortly.',
+  headers: RETRY_SOON,
+};
+
 const UPSTREAM_DETAILS = {
   bad_gateway: 'The backend sent no valid response. The request was counted.',
   gateway_timeout: 'The backend did not respond in time. The request was counted.',

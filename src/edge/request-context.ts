@@ -12,7 +12,7 @@ import type { RequestBody } from '../upstream/request-body.ts';
 import { type Client, identifyClient } from './client-address.ts';
 import type { PassedRequest } from './guard.ts';
 import { chooseRequestId } from './request-ids.ts';
-import type { Route } from './routes.ts';
+import type { Route, RouteDestination } from './routes.ts';
 import type { PublicSettings } from './settings.ts';
 
 export type AdmittedDecision = Extract<QuotaDecision, { outcome: 'admitted' }>;
@@ -53,6 +53,8 @@ export class RequestContext implements ForwardRequest {
   /** Undefined: the upstream's authority. */
   host: string | undefined;
   headers = '';
+  /** Claim `aud` of the assertion. */
+  audience = '';
   /** The signed assertion of the customer's identity, if the backend gets one. */
   assertion: string | undefined;
   /** The plan that it states. */
@@ -60,6 +62,8 @@ export class RequestContext implements ForwardRequest {
   /** What the guard has read from the request; undefined until then. */
   passed: PassedRequest | undefined;
   matched: Route | undefined;
+  /** Set while the request counts as one of its backend; undefined if the gateway itself responds. */
+  destination: RouteDestination | undefined;
   body: RequestBody | undefined;
   /** The beginning of the body is buffered. */
   hasBodyStart = false;

@@ -9,11 +9,24 @@
 
 import type { RecentHistory } from '../customers/usage/recent-history.ts';
 import { routeShape } from '../formats/path-and-origin.ts';
+import type { Backend } from '../upstream/backend.ts';
+import type { Destination } from '../upstream/forward-request.ts';
+import type { HeaderPolicy } from '../upstream/request-headers.ts';
+
+/** The backend of a route, and what it gets besides the request. */
+export interface RouteDestination extends Destination {
+  readonly backend: Destination['backend'] & Pick<Backend, 'name' | 'began' | 'ended'>;
+  readonly headers: HeaderPolicy;
+  /** Claim `aud` of the assertions for the backend. */
+  readonly audience: string;
+}
 
 /** Who responds: the backend, or the gateway itself with the customer's quota usage or its usage history. */
 type RoutePurpose =
   | {
       readonly purpose: 'forward';
+      /** Undefined: the gateway has no backend. */
+      readonly destination?: RouteDestination | undefined;
       readonly maxBodyBytes: number;
       /** The scope that a key with scopes needs; undefined: none. */
       readonly scope?: string | undefined;

@@ -1,7 +1,6 @@
 import type { FailedAttempts } from '../http/listener/failed-attempts.ts';
 import type { Tracing } from '../observability/tracing/tracing.ts';
 import type { Assertions } from '../upstream/identity/assertions.ts';
-import type { HeaderPolicy } from '../upstream/request-headers.ts';
 import type { ProxyTrust } from './client-address.ts';
 import type { BrowserKeys, KeyHeaders } from './credentials.ts';
 import type { GuardLimits } from './guard.ts';
@@ -23,7 +22,6 @@ export interface PublicSettings extends ProxyTrust {
   readonly keyHeaders: KeyHeaders;
   readonly failedKeys: FailedAttempts;
   readonly browserKeys: BrowserKeys;
-  readonly backendHeaders: HeaderPolicy;
   /** Whether the backend gets the X-Tollgate-* headers with customer, plan and key id. */
   readonly identityHeaders: boolean;
   /** For problem documents; `{code}` is replaced by the problem's code. */

@@ -19,6 +19,8 @@ export interface AccessRecord extends RequestSample {
   readonly clientAddress: string;
   /** ID of the trace that the request belongs to (W3C Trace Context). */
   readonly traceId?: string | undefined;
+  /** Name of the backend of the route. */
+  readonly backend?: string | undefined;
   /** Authority and base path of the upstream. */
   readonly upstream?: string | undefined;
   /** How the quota was decided; omitted if it was not. */
@@ -111,6 +113,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           number(',"duration_ms":', record.durationMs) +
           number(',"upstream_ms":', record.upstreamMs) +
           number(',"overhead_ms":', overheadMs(record)) +
+          text(',"backend":"', record.backend) +
           text(',"upstream":"', record.upstream) +
           text(',"quota":"', record.quota) +
           text(',"shadow":"', record.shadow) +

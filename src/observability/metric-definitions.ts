@@ -39,6 +39,7 @@ const histogram = (buckets: readonly number[], help: string, labels: Labels) =>
 const ROUTE = "the configured route's template, or `none` if no route matched";
 const PLAN =
   "the configured plan's name, `none` before the customer is known, or if the route needs no key, `unknown` if it is not configured";
+const BACKEND = '`default`, or a name in `upstreams`';
 const SOURCE = '`upstream` if the response is from the backend, `gateway` otherwise';
 const STORE_OP =
   '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `list_customers`, `update_customer`, `delete_customer`, `list_keys`, `list_customer_keys`, `update_key`, `retire_key`, `discard_key`, `reindex`, `inspect`, `note_uses`, `read_uses`, `read_usages`, `read_history`, `add_usage`, `claim_notice`, `take_notices`, `settle_notice`, `read_notices`, `rotate_notify_secret`, `read_notify_secret`, `add_portal_session`, `open_portal_session`, `read_portal_session`, `end_portal_session`, `count_portal_write`, `append_audit`, `read_audit`, `reserve`, `refund`, `report`, `announce`, `withdraw` or `initialise`';
@@ -82,7 +83,7 @@ export const METRICS = {
   tollgate_upstream_duration_seconds: histogram(
     REQUEST_BUCKETS,
     "From sending a request to the backend to the end of the backend's response.",
-    { route: ROUTE },
+    { backend: BACKEND, route: ROUTE },
   ),
   tollgate_overhead_seconds: histogram(
     OVERHEAD_BUCKETS,
@@ -174,11 +175,15 @@ export const METRICS = {
     'Customers on plans that are not configured, so that all their requests get 403. Counted after each start and reload, and every minute while there are any.',
   ),
   tollgate_upstream_up: gauge('min', '1 while this backend server is in service, else 0.', {
-    upstream: 'an entry of `upstream.urls`: origin and base path',
+    backend: BACKEND,
+    upstream: 'an entry of `urls` of the backend: origin and base path',
   }),
   tollgate_upstream_retries_total: counter(
     'Requests whose first attempt failed before any byte of a response, so that they could be retried.',
-    { result: { sent: '', over_budget: 'the client got the error instead' } satisfies Record<RetryResult, string> },
+    {
+      backend: BACKEND,
+      result: { sent: '', over_budget: 'the client got the error instead' } satisfies Record<RetryResult, string>,
+    },
   ),
   tollgate_request_body_bytes_total: counter(
     'Body bytes received from clients, in requests that ended; without what was discarded after a response.',

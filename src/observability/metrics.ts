@@ -40,6 +40,8 @@ export interface RequestSample {
   readonly problem?: string | undefined;
   /** Omitted for what never became a request, such as bytes that cannot be parsed. */
   readonly durationMs?: number | undefined;
+  /** Name of the backend of the route. */
+  readonly backend?: string | undefined;
   /** Part of `durationMs` spent with the upstream; omitted if nothing was sent there. */
   readonly upstreamMs?: number | undefined;
   /** The part of `durationMs` in which the client sent the part of its body that was buffered. */
@@ -74,8 +76,8 @@ export interface MetricsOptions {
   readonly storeStatus: () => Pick<StoreStatus, 'up' | 'reached' | 'wiped' | 'empty' | 'evicted' | 'refusing'>;
   /** Returns the customers with the highest ratio of use to limit. */
   readonly highestUsage: (count: number) => readonly { readonly customer: string; readonly ratio: number }[];
-  /** Returns the state of each upstream, by origin and base path. */
-  readonly upstreams: () => readonly { readonly url: string; readonly up: boolean }[];
+  /** Returns the state of each upstream, by backend, and by origin and base path. */
+  readonly upstreams: () => readonly { readonly backend: string; readonly url: string; readonly up: boolean }[];
   /** Returns the lines dropped since the start. */
   readonly droppedLogLines: () => number;
   /** Whether to add metrics of the process, its event loop and its garbage collection. */
@@ -94,7 +96,7 @@ export function createMetrics(options: MetricsOptions) {
     );
   const refusals = counter<[problem: string, plan: string]>('tollgate_refusals_total');
   const requestDuration = histogram<[route: string, source: ResponseSource]>('tollgate_request_duration_seconds');
-  const upstreamDuration = histogram<[route: string]>('tollgate_upstream_duration_seconds');
+  const upstreamDuration = histogram<[backend: string, route: string]>('tollgate_upstream_duration_seconds');
   const overhead = histogram<[source: ResponseSource]>('tollgate_overhead_seconds');
   const storeCalls = counter<[op: string]>('tollgate_store_calls_total');
   const storeCommandDuration = histogram<[op: string]>('tollgate_store_command_duration_seconds');
@@ -119,7 +121,7 @@ export function createMetrics(options: MetricsOptions) {
   measured('tollgate_build_info', () => [{ labels: { version, node: process.version }, value: 1 }]);
   measured('tollgate_log_lines_dropped_total', options.droppedLogLines);
   measured('tollgate_upstream_up', () =>
-    options.upstreams().map(({ url, up }) => ({ labels: { upstream: url }, value: Number(up) })),
+    options.upstreams().map(({ backend, url, up }) => ({ labels: { backend, upstream: url }, value: Number(up) })),
   );
   measured('tollgate_customer_usage_ratio', () =>
     options.highestUsage(MAX_CUSTOMERS).map(({ customer, ratio }) => ({ labels: { customer }, value: ratio })),
@@ -133,7 +135,7 @@ export function createMetrics(options: MetricsOptions) {
     snapshot: (): Promise<MetricsSnapshot> => registry.getMetricsAsJSON(),
 
     request(sample: RequestSample): void {
-      const { route, method, status, source, plan, problem, durationMs, upstreamMs, bytesIn } = sample;
+      const { route, method, status, source, plan, problem, durationMs, backend, upstreamMs, bytesIn } = sample;
       // Clients can send any method. Only the route's methods get labels of their own: that bounds the number of series.
       const isRouted = route !== 'none' && problem !== 'method_not_allowed';
       const countedMethod = method === 'GET' || method === 'HEAD' || isRouted ? method : 'other';
@@ -142,7 +144,7 @@ export function createMetrics(options: MetricsOptions) {
       if (bytesIn !== undefined) requestBodyBytes(bytesIn);
       if (durationMs === undefined) return;
       requestDuration(durationMs / 1000, route, source);
-      if (upstreamMs !== undefined) upstreamDuration(upstreamMs / 1000, route);
+      if (upstreamMs !== undefined) upstreamDuration(upstreamMs / 1000, backend ?? '', route);
       overhead((overheadMs(sample) ?? 0) / 1000, source);
     },
     auth: counter<[result: AuthResult]>('tollgate_auth_total'),
@@ -152,7 +154,7 @@ export function createMetrics(options: MetricsOptions) {
     quotaDecision: counter<[plan: string, policy: QuotaPolicy, outcome: QuotaOutcome, mode: QuotaMode]>(
       'tollgate_quota_decisions_total',
     ),
-    upstreamRetry: counter<[result: RetryResult]>('tollgate_upstream_retries_total'),
+    upstreamRetry: counter<[backend: string, result: RetryResult]>('tollgate_upstream_retries_total'),
     inflight: total('tollgate_inflight_requests'),
     traceSpansDropped: total('tollgate_trace_spans_dropped_total'),
     connection: total('tollgate_connections'),

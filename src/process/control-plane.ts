@@ -81,7 +81,9 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       return assessReadiness({
         draining,
         store: { ...store, reached: store.reached !== false && announced },
-        upstreamUp: upstreams.some((upstream) => upstream.up),
+        backendsUp:
+          upstreams.length > 0 &&
+          [...Map.groupBy(upstreams, ({ backend }) => backend).values()].every((of) => of.some(({ up }) => up)),
       });
     },
     publicKeys: () => dataPlane.publicKeys(),

@@ -28,7 +28,7 @@ import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';
 import { createPublicServer } from '../edge/public-server.ts';
 import { createRecorder } from '../edge/recorder.ts';
 import { refuseMethod } from '../edge/refusals.ts';
-import { createRouteTable, type RouteDefinition } from '../edge/routes.ts';
+import { createRouteTable, type RouteDefinition, type RouteDestination } from '../edge/routes.ts';
 import type { PublicSettings } from '../edge/settings.ts';
 import { AddressBlocks } from '../formats/address-block.ts';
 import { createConnections } from '../http/listener/connections.ts';
@@ -42,6 +42,7 @@ import type { Metrics } from '../observability/metrics.ts';
 import { RecentRefusals } from '../observability/recent-refusals.ts';
 import { Tracing } from '../observability/tracing/tracing.ts';
 import type { Store } from '../store/store.ts';
+import { type BackendSettings, Backends } from '../upstream/backends.ts';
 import { createForwarder } from '../upstream/forwarder.ts';
 import { Assertions } from '../upstream/identity/assertions.ts';
 import { importSigningKeys } from '../upstream/identity/signing-keys.ts';
@@ -68,7 +69,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   const { log, clock, version, startedAtMs, keyFailed } = parts;
   const { logger, destination } = log;
   await using opened = new AsyncDisposableStack();
-  const upstreams = () => forwarder.status();
+  const upstreams = () => backends.status();
   const highestUsage = (count: number) => quota.hourly.highestUsage(count);
   const { store, metrics } = await openObservedStore(config, { ...parts, upstreams, highestUsage }, opened);
   let current = config;
@@ -100,25 +101,20 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   await tracing.apply(config.tracing);
   const recorder = createRecorder({ metrics, accessLog, refusals, history, logger, clock });
 
-  const [firstUrl, ...otherUrls] = config.upstream.urls;
-  const upstreamUrls: [URL, ...URL[]] = [new URL(firstUrl), ...otherUrls.map((url) => new URL(url))];
-  const forwarder = createForwarder({
-    ...config.upstream,
-    urls: upstreamUrls,
-    maxHeaderBytes: config.upstream.responseHeaderBytes,
-    // The rest of limits.in_flight is left for other customers.
-    maxWaitingPerCustomer: () => Math.ceil(current.limits.inFlight / 2 / upstreamUrls.length),
-    ownHeaderNames: OWN_HEADER_NAMES,
+  const backends = new Backends({
+    maxInFlight: () => current.limits.inFlight,
     observer: {
       retry: metrics.upstreamRetry,
-      changed({ url, up, reason, fault }) {
-        if (up) logger.info({ upstream: url }, 'an upstream is back in service');
-        else logger.error({ upstream: url, reason, fault }, 'an upstream is out of service');
+      changed({ backend, url, up, reason, fault }) {
+        if (up) logger.info({ backend, upstream: url }, 'an upstream is back in service');
+        else logger.error({ backend, upstream: url, reason, fault }, 'an upstream is out of service');
       },
     },
     clock,
   });
-  opened.defer(() => forwarder.close());
+  backends.apply(connectionSettings(config));
+  opened.defer(() => backends.close());
+  const forwarder = createForwarder({ ownHeaderNames: OWN_HEADER_NAMES, clock });
 
   const storeClock = new StoreBoundedClock(clock);
   const told = { host: hostname(), pid: process.pid, version, startedAtMs };
@@ -160,7 +156,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   let identity = await openIdentity(config, clock);
 
   const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute, keyFailed);
-  const shared = { tracing, history: usageHistory && new RecentHistory(usageHistory, clock) };
+  const shared = { backends, tracing, history: usageHistory && new RecentHistory(usageHistory, clock) };
   const settings = { current: publicSettings(config, { ...shared, failedKeys, assertions: identity.assertions }) };
   const connections = createConnections({ limits: config.limits, clock, observer: metrics });
   opened.defer(() => connections.close());
@@ -202,7 +198,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       announced: instances.announced,
       /** Instances announced within the last hour. */
       instances: instances.count,
-      upstreams: forwarder.status(),
+      upstreams: backends.status(),
     }),
     leaseState: (customer: string) => quota.hourly.leaseState(customer),
     refusals: (customer: string | undefined) => refusals.of(customer),
@@ -226,6 +222,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
           ? settings.current.failedKeys
           : new FailedAttempts(clock, next.auth.failuresPerMinute, keyFailed);
       await tracing.apply(next.tracing);
+      backends.apply(connectionSettings(next));
       const nextSettings = publicSettings(next, { ...shared, failedKeys, assertions: nextIdentity.assertions });
 
       current = next;
@@ -319,11 +316,11 @@ async function openCertificate(
 }
 
 /** Creates the signer of assertions for the upstream, and its public keys; undefined and none if not configured. */
-export async function openIdentity({ identity, auth, upstream }: Config, clock: Clock) {
+export async function openIdentity({ identity, auth }: Config, clock: Clock) {
   if (!identity.assertion) return { assertions: undefined, publicKeys: { keys: [] } };
-  const { issuer, ttlSeconds, signingKeys, audience = new URL(upstream.urls[0]).origin } = identity.assertion;
+  const { issuer, ttlSeconds, signingKeys } = identity.assertion;
   const keys = await importSigningKeys(signingKeys);
-  const assertions = new Assertions({ keys, issuer, audience, ttlSeconds, clock, entries: auth.cacheEntries });
+  const assertions = new Assertions({ keys, issuer, ttlSeconds, clock, entries: auth.cacheEntries });
   return { assertions, publicKeys: keys.published };
 }
 
@@ -332,15 +329,16 @@ function cacheTimes({ auth }: Config) {
 }
 
 type SettingsParts = Pick<PublicSettings, 'failedKeys' | 'assertions' | 'tracing'> & {
+  readonly backends: Backends;
   readonly history: RecentHistory | undefined;
 };
 
-function publicSettings(config: Config, { tracing, history, ...parts }: SettingsParts): PublicSettings {
-  const { auth, documentationUrl, identity, limits, listen, upstream } = config;
+function publicSettings(config: Config, { tracing, backends, history, ...parts }: SettingsParts): PublicSettings {
+  const { auth, documentationUrl, identity, limits, listen } = config;
   return Object.freeze({
     ...parts,
     tracing: config.tracing && tracing,
-    routes: createRouteTable(servedRoutes(config, history), config.aliases),
+    routes: createRouteTable(servedRoutes(config, backends, history), config.aliases),
     guardLimits: limits,
     requestTimeoutMs: limits.requestTimeoutMs,
     bodyStallTimeoutMs: limits.bodyStallTimeoutMs,
@@ -349,14 +347,55 @@ function publicSettings(config: Config, { tracing, history, ...parts }: Settings
     trustedProxies: new AddressBlocks(listen.trustedProxies),
     trustForwardedHost: listen.trustForwardedHost,
     browserKeys: auth.browserKeys,
-    backendHeaders: headerPolicy(upstream, auth.keyHeaders),
     identityHeaders: identity.headers,
     documentationUrl,
   });
 }
 
-function servedRoutes({ routes, usagePath }: Config, history: RecentHistory | undefined): RouteDefinition[] {
-  const served: RouteDefinition[] = routes.map((route) => ({ ...route, purpose: 'forward' }));
+/** Settings of the backends by name: those on which their connections and their health depend. */
+function connectionSettings({ backends }: Config): ReadonlyMap<string, BackendSettings> {
+  return new Map(
+    [...backends].map(([name, { responseHeaderBytes: maxHeaderBytes, ...backend }]): [string, BackendSettings] => {
+      const { urls, balance, connectTimeoutMs, healthCheck, reuseAfterBody, tls } = backend;
+      const { maxConnections, maxConnectionsPerCustomer } = backend;
+      const shares = { maxConnections, maxConnectionsPerCustomer };
+      return [
+        name,
+        {
+          urls,
+          balance,
+          connectTimeoutMs,
+          maxHeaderBytes,
+          reuseAfterBody,
+          ...shares,
+          healthCheck,
+          ...(tls && { tls }),
+        },
+      ];
+    }),
+  );
+}
+
+/** Returns where a route's requests are sent. The timeouts of the route override those of its backend. */
+function destinationOf(route: Config['routes'][number], config: Config, backends: Backends): RouteDestination {
+  const settings = config.backends.get(route.upstream);
+  if (settings === undefined) throw new Error('the backend of a route was not checked');
+  const { audience = config.identity.assertion?.audience ?? new URL(settings.urls[0]).origin } = settings;
+  return {
+    backend: backends.get(route.upstream),
+    responseTimeoutMs: route.responseTimeoutMs ?? settings.responseTimeoutMs,
+    idleTimeoutMs: route.idleTimeoutMs ?? settings.idleTimeoutMs,
+    totalTimeoutMs: route.totalTimeoutMs ?? settings.totalTimeoutMs,
+    headers: headerPolicy(settings, config.auth.keyHeaders),
+    audience,
+  };
+}
+
+function servedRoutes(config: Config, backends: Backends, history: RecentHistory | undefined): RouteDefinition[] {
+  const { routes, usagePath } = config;
+  const served: RouteDefinition[] = routes.map((route) => {
+    return { ...route, purpose: 'forward', destination: destinationOf(route, config, backends) };
+  });
   const methods = ['GET', 'HEAD'];
   if (usagePath === undefined) return served;
   served.push({ path: usagePath, methods, purpose: 'usage' });

@@ -1,6 +1,6 @@
 /** Checks that the store and the upstreams of a config can be used, before a gateway is started with it. */
 import { setTimeout } from 'node:timers/promises';
-import type { Config } from '../config/config.ts';
+import type { BackendConfig, Config } from '../config/config.ts';
 import { withoutUserInfo } from '../config/disclose.ts';
 import { countCustomersWithoutPlan } from '../control/reload/customers-without-plan.ts';
 import { isValidKey } from '../customers/keys/key-state.ts';
@@ -47,7 +47,7 @@ const CLOSED_BY_PEER = /ECONNRESET|Connection is closed|closed the connection/;
 const NOT_TLS = /wrong version number|packet length|connect ETIMEDOUT/;
 
 /** Returns what to do about an error that is probably due to TLS, as a clause; empty text for any other error. */
-function adviceFor(section: 'store' | 'upstream', url: string, error: string): string {
+function adviceFor(section: string, url: string, error: string): string {
   const [scheme = ''] = url.split(':', 1);
   const plain = scheme.replace(/^(redis|http)s/, '$1');
   if (UNKNOWN_ISSUER.test(error)) return `; name the CA that issued its certificate in ${section}.tls.ca_file`;
@@ -108,14 +108,19 @@ const scopesWithoutRoute: FindInRecords = async ({ routes }, records, signal) =>
   return { outcome: 'warning', text: `keys with scopes that no route has: ${keys} (${[...unknown].join(', ')})` };
 };
 
-function tryUpstreamsOf({ upstream }: Config): Promise<ConnectionFinding>[] {
-  const { urls, healthCheck } = upstream;
-  return urls.map(async (url): Promise<ConnectionFinding> => {
-    const subject = `upstream ${url}`;
-    const startedMs = performance.now();
-    const fault = await tryUpstream(new URL(url), { ...upstream, maxHeaderBytes: upstream.responseHeaderBytes });
-    if (fault !== undefined) return { subject, outcome: 'error', text: fault + adviceFor('upstream', url, fault) };
-    const done = healthCheck ? `health check ${healthCheck.path} passed` : 'connected';
-    return { subject, outcome: 'ok', text: `${done} in ${Math.round(performance.now() - startedMs)} ms` };
-  });
+function tryUpstreamsOf({ backends }: Config): Promise<ConnectionFinding>[] {
+  return [...backends].flatMap(([name, backend]) => backend.urls.map((url) => tryUpstreamOf(name, url, backend)));
+}
+
+async function tryUpstreamOf(name: string, url: string, backend: BackendConfig): Promise<ConnectionFinding> {
+  const { healthCheck, responseHeaderBytes: maxHeaderBytes } = backend;
+  const subject = `upstream ${url}${name === 'default' ? '' : ` of backend ${name}`}`;
+  const startedMs = performance.now();
+  const fault = await tryUpstream(new URL(url), { ...backend, maxHeaderBytes });
+  if (fault !== undefined) {
+    const section = name === 'default' ? 'upstream' : `upstreams.${name}`;
+    return { subject, outcome: 'error', text: fault + adviceFor(section, url, fault) };
+  }
+  const done = healthCheck ? `health check ${healthCheck.path} passed` : 'connected';
+  return { subject, outcome: 'ok', text: `${done} in ${Math.round(performance.now() - startedMs)} ms` };
 }

@@ -2,7 +2,17 @@ import { type Balance, createBalancer } from './balancer.ts';
 import { RetryBudget } from './retry-budget.ts';
 import { type CommonUpstreamOptions, Upstream, type UpstreamStatus } from './upstream.ts';
 
+/** The requests in progress of all backends with one name, before and after a reload. */
+export interface BackendLoad {
+  inFlight: number;
+  /** Monotonic time of the latest request. */
+  latestAtMs: number;
+}
+
 export interface BackendOptions extends CommonUpstreamOptions {
+  readonly load: BackendLoad;
+  /** Returns whether the requests in progress leave enough room for those of other backends. */
+  isWithinShare(load: BackendLoad): boolean;
   /** Origins with an optional base path: at least one, no duplicates. */
   readonly urls: readonly URL[];
   readonly balance: Balance;
@@ -15,18 +25,24 @@ export type RetryResult = 'sent' | 'over_budget';
 export interface BackendObserver {
   /** An upstream was taken out of service or put back. */
   changed(status: UpstreamStatus): void;
-  retry(result: RetryResult): void;
+  retry(backend: string, result: RetryResult): void;
 }
 
 /**
  * A group of servers, its upstreams, any of which can serve a request. An upstream that is only `failing` is ejected if at
  * most half of them are then out of service: a misjudgement must not overload the others. One that is unreachable, or
  * fails its health checks, goes out of service regardless. When none is in service, {@link choose} returns undefined.
+ *
+ * A reload that changes a backend closes it and opens another one. Requests that began before still use the closed one.
  */
 export class Backend {
+  readonly name: string;
+  readonly #load: BackendLoad;
+  readonly #isWithinShare: BackendOptions['isWithinShare'];
   readonly #upstreams: readonly Upstream[];
   readonly #budget: RetryBudget;
   readonly #observer: BackendObserver;
+  #isClosed = false;
   /** Returns the upstream for a request; undefined if none is in service. */
   readonly choose: () => Upstream | undefined;
   /**
@@ -36,7 +52,10 @@ export class Backend {
   readonly chooseOther: (first: Upstream | undefined) => Upstream | undefined;
 
   constructor(options: BackendOptions) {
-    const { urls, balance, observer, clock } = options;
+    const { backend, urls, balance, observer, clock } = options;
+    this.name = backend;
+    this.#load = options.load;
+    this.#isWithinShare = options.isWithinShare;
     this.#observer = observer;
     this.#budget = new RetryBudget(clock);
     this.#upstreams = urls.map(
@@ -57,6 +76,17 @@ export class Backend {
     return this.#upstreams.map((upstream) => upstream.status());
   }
 
+  /** Counts a request in progress, until {@link ended}. Returns false if it must be refused (see `Backends`). */
+  began(nowMs: number): boolean {
+    this.#load.inFlight++;
+    this.#load.latestAtMs = nowMs;
+    return this.#isWithinShare(this.#load);
+  }
+
+  ended(): void {
+    this.#load.inFlight--;
+  }
+
   /** Counts a request that is sent for the first time. */
   countRequest(): void {
     this.#budget.request();
@@ -69,12 +99,13 @@ export class Backend {
    */
   mayRetry(wasStale: boolean): boolean {
     const isAllowed = wasStale || this.#budget.take();
-    this.#observer.retry(isAllowed ? 'sent' : 'over_budget');
+    this.#observer.retry(this.name, isAllowed ? 'sent' : 'over_budget');
     return isAllowed;
   }
 
-  /** Closes all upstreams. Resolves when the requests in progress have ended. */
+  /** See {@link Upstream.close}. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all(this.#upstreams.map((upstream) => upstream.close()));
   }
 
@@ -84,7 +115,7 @@ export class Backend {
   }
 
   #changed(changed: Upstream): void {
-    this.#observer.changed(changed.status());
+    if (!this.#isClosed) this.#observer.changed(changed.status());
     if (this.#upstreams.some((upstream) => upstream.isUp)) return;
     for (const upstream of this.#upstreams) upstream.readmitFailing();
   }

@@ -1,9 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Backend } from './backend.ts';
 import type { UpstreamFailure } from './failures.ts';
 import type { RequestBody } from './request-body.ts';
 import type { Upstream } from './upstream.ts';
 
-export type UpstreamName = Pick<Upstream, 'url' | 'authority'>;
+export type UpstreamName = Pick<Upstream, 'backend' | 'url' | 'authority'>;
+
+/** Where a request is sent, and how long its response may take. */
+export interface Destination {
+  readonly backend: Pick<Backend, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
+  /** For each attempt, from the last byte of the request to the head of the response. */
+  readonly responseTimeoutMs: number;
+  /** Between two bytes of the response. Not while the client reads too slowly, which `limits.response_stall_timeout_ms` watches. */
+  readonly idleTimeoutMs: number;
+  /**
+   * From the last byte of the request to that of the response, including the wait for a connection and a slow client.
+   * Undefined: as long as both sides progress.
+   */
+  readonly totalTimeoutMs?: number | undefined;
+}
 
 /** Observes the attempts to send one request. */
 export interface AttemptTrace {

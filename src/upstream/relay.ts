@@ -1,11 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../base/clock.ts';
 import { atEndOfTurn, type TurnEndListener } from '../base/end-of-turn.ts';
-import type { Backend } from './backend.ts';
 import { unwatchDisconnect, watchDisconnect } from './client-disconnect.ts';
 import type { Deadlines, Timed } from './deadlines.ts';
 import { classifyError, type UpstreamFailure } from './failures.ts';
-import type { ForwardHandlers, ForwardOutcome, ForwardRequest } from './forward-request.ts';
+import type { Destination, ForwardHandlers, ForwardOutcome, ForwardRequest } from './forward-request.ts';
 import { SHARE_EXCEEDED } from './http1/connection-pool.ts';
 import type { ConnectionRequest } from './http1/request-queue.ts';
 import {
@@ -20,19 +19,9 @@ import type { Upstream } from './upstream.ts';
 
 /** What all requests of one forwarder share. */
 export interface RelayParts {
-  readonly backend: Pick<Backend, 'choose' | 'chooseOther' | 'countRequest' | 'mayRetry'>;
   readonly deadlines: Pick<Deadlines, 'watch' | 'unwatch'>;
   /** See {@link createResponseFilter}. */
   readonly passedLines: ReturnType<typeof createResponseFilter>;
-  /** For each attempt, from the last byte of the request to the head of the response. */
-  readonly responseTimeoutMs: number;
-  /** Between two bytes of the response. Not while the client reads too slowly, which `limits.response_stall_timeout_ms` watches. */
-  readonly idleTimeoutMs: number;
-  /**
-   * From the last byte of the request to that of the response, including the wait for a connection and a slow client.
-   * Undefined: as long as both sides progress.
-   */
-  readonly totalTimeoutMs?: number | undefined;
   readonly clock: Clock;
 }
 
@@ -60,6 +49,7 @@ const REPEATABLE: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, Timed, TurnEndListener {
   readonly #res: ServerResponse;
   readonly #request: ForwardRequest;
+  readonly #destination: Destination;
   readonly #handlers: ForwardHandlers<ForwardRequest>;
   readonly #parts: RelayParts;
   #totalDeadlineMs = 0;
@@ -91,9 +81,15 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   /** The part of the response's body that is not written yet, as Latin-1; undefined: none. */
   #rest: string | undefined;
 
-  constructor(request: ForwardRequest, handlers: ForwardHandlers<ForwardRequest>, parts: RelayParts) {
+  constructor(
+    request: ForwardRequest,
+    destination: Destination,
+    handlers: ForwardHandlers<ForwardRequest>,
+    parts: RelayParts,
+  ) {
     this.#res = request.res;
     this.#request = request;
+    this.#destination = destination;
     this.#handlers = handlers;
     this.#parts = parts;
     this.isRepeatable = request.body === undefined && REPEATABLE.has(request.req.method ?? '');
@@ -126,8 +122,9 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
       this.onBodyFault(body.fault);
       return;
     }
-    this.#parts.backend.countRequest();
-    const upstream = this.#parts.backend.choose();
+    const { backend } = this.#destination;
+    backend.countRequest();
+    const upstream = backend.choose();
     if (upstream === undefined) this.#fail('none_available', NONE_AVAILABLE);
     else this.#requestConnection(upstream, false);
   }
@@ -352,10 +349,11 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   /** `mustBeNew`: see {@link ConnectionPool.take}. */
   #requestConnection(upstream: Upstream, mustBeNew: boolean): void {
-    const { clock, responseTimeoutMs } = this.#parts;
+    const { responseTimeoutMs } = this.#destination;
     const { beginDeadlineMs } = this.#request;
     // A request that no quota limits (`store.on_error: allow`) has no deadline of its own.
-    const waitsUntilMs = beginDeadlineMs === Infinity ? clock.monotonicMs() + responseTimeoutMs : beginDeadlineMs;
+    const isUnlimited = beginDeadlineMs === Infinity;
+    const waitsUntilMs = isUnlimited ? this.#parts.clock.monotonicMs() + responseTimeoutMs : beginDeadlineMs;
     this.deadlineMs = Math.min(waitsUntilMs, this.#totalDeadlineMs);
     this.#upstream = upstream;
     this.#request.trace?.attemptStarted(upstream);
@@ -380,13 +378,13 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     connection: UpstreamConnection | undefined,
     wasStale: boolean,
   ): boolean {
-    const { backend, clock } = this.#parts;
+    const { backend } = this.#destination;
     if (this.#isRetry || (this.#phase !== 'waiting' && this.#phase !== 'dispatched')) return false;
     if (this.#wasWritten && !this.isRepeatable) return false;
     if (connection?.hasResponded === true || failure === 'share_exceeded') return false;
     const wasClosed = connection !== undefined || ('code' in cause && cause.code === 'ECONNRESET');
     const next = backend.chooseOther(this.#upstream) ?? (wasClosed ? backend.choose() : undefined);
-    if (next === undefined || !this.#mayBegin(clock.monotonicMs())) return false;
+    if (next === undefined || !this.#mayBegin(this.#parts.clock.monotonicMs())) return false;
     if (this.#wasWritten || !wasStale) {
       if (!backend.mayRetry(wasStale)) return false;
       this.#request.trace?.attemptEnded(undefined, failure);
@@ -403,7 +401,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   }
 
   #restartTotal(): void {
-    this.#totalDeadlineMs = this.#parts.clock.monotonicMs() + (this.#parts.totalTimeoutMs ?? Infinity);
+    this.#totalDeadlineMs = this.#parts.clock.monotonicMs() + (this.#destination.totalTimeoutMs ?? Infinity);
   }
 
   /**
@@ -411,12 +409,12 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
    * upstream takes none of it: the body itself watches the progress of the client.
    */
   #setDeadline(): void {
-    const { clock, idleTimeoutMs, responseTimeoutMs } = this.#parts;
+    const { idleTimeoutMs, responseTimeoutMs } = this.#destination;
     const isUploading = this.#isUploading;
     const waitsForClient = isUploading ? this.#request.body?.isHeldUp === false : this.#isClientBehind;
     const waitMs = this.#phase === 'dispatched' ? responseTimeoutMs : idleTimeoutMs;
     this.deadlineMs = Math.min(
-      waitsForClient ? Infinity : clock.monotonicMs() + waitMs,
+      waitsForClient ? Infinity : this.#parts.clock.monotonicMs() + waitMs,
       isUploading ? Infinity : this.#totalDeadlineMs,
     );
   }

@@ -10,6 +10,8 @@ import { ConnectionPool, type ConnectionPoolOptions } from './http1/connection-p
 
 /** State of an upstream, for operators. */
 export interface UpstreamStatus {
+  /** Name of its backend. */
+  readonly backend: string;
   /** Origin and base path, as configured. */
   readonly url: string;
   /** Whether requests are sent to it. */
@@ -24,6 +26,8 @@ export interface UpstreamStatus {
 
 /** What the upstreams of a backend have in common. The limits apply to each of them. */
 export interface CommonUpstreamOptions extends Omit<ConnectionPoolOptions, 'connect' | 'onConnect'> {
+  /** Name of the backend. */
+  readonly backend: string;
   /** Returns a function that opens connections to `url`. `lookup`: omitted if the host is an IP address. */
   connectTo(url: URL, lookup: LookupFunction | undefined): Connect;
   /** Omitted: only requests and connections determine the upstream's health. */
@@ -44,6 +48,7 @@ interface UpstreamOptions extends CommonUpstreamOptions {
 /** One server of a backend: its connections and its health. */
 export class Upstream implements Balanced {
   readonly url: string;
+  readonly backend: string;
   /** For the log: without a scheme, but for a unix socket. */
   readonly name: string;
   /** Default value of the Host header. */
@@ -59,6 +64,7 @@ export class Upstream implements Balanced {
 
   constructor(options: UpstreamOptions) {
     const { url, healthCheck, lookup, maxHeaderBytes, scheduler } = options;
+    this.backend = options.backend;
     this.authority = authorityOf(url);
     this.basePath = isUnix(url) || url.pathname === '/' ? '' : url.pathname;
     this.name = isUnix(url) ? url.href : this.authority + this.basePath;
@@ -95,7 +101,7 @@ export class Upstream implements Balanced {
 
   status(): UpstreamStatus {
     const { reason } = this.#ejection;
-    const common = { url: this.url, up: this.isUp };
+    const common = { backend: this.backend, url: this.url, up: this.isUp };
     if (reason !== undefined) return { ...common, reason, fault: this.#fault };
     if (this.#checks?.isFailing) return { ...common, reason: 'health_check', fault: this.#checks.fault };
     return { ...common, reason: undefined, fault: undefined };
@@ -118,7 +124,7 @@ export class Upstream implements Balanced {
     if (this.#ejection.reason === 'failing') this.#ejection.readmit();
   }
 
-  /** Stops health checks at once, and closes the connections when no request needs them. Later requests are refused. */
+  /** Stops health checks and probes, and closes connections: see {@link ConnectionPool.close}. */
   async close(): Promise<void> {
     this.#checks?.close();
     this.#ejection.close();

@@ -37,7 +37,7 @@ describe('status', () => {
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(stdout).toMatch(/^store +embedded, reachable$/m);
     expect(stdout).toMatch(/^last reload +none since the start$/m);
-    expect(stdout).toMatch(/^http:\/\/127\.0\.0\.1:9 +yes +- +-$/m);
+    expect(stdout).toMatch(/^default +http:\/\/127\.0\.0\.1:9 +yes +- +-$/m);
     const { uptime_seconds: _, ...answer } = (await callAdmin(gateway, '/status')).body;
     expect(JSON.parse((await tollgate('status', '--json')).stdout)).toMatchObject(answer);
   });
@@ -82,7 +82,7 @@ describe('reload', () => {
 
   it.each([
     ['faults', 'requests_per_hour: 1000', 'requests_per_hour: none', /:\d+: plans\.starter\.requests_per_hour: /],
-    ['what needs a restart', '127.0.0.1:9', '127.0.0.1:7', /upstream\.urls.*needs a restart/],
+    ['what needs a restart', 'port: 0', 'port: 1', /listen\.port.*needs a restart/],
   ])('of a file that has %s: status 1, each problem in a line', async (_what, from, to, problem) => {
     await edit(from, to);
     const { status, stdout, stderr } = await tollgate('reload');
@@ -102,11 +102,11 @@ it('config show: the running configuration as YAML or JSON, without secrets', as
 
 it('preview ends with 1 for a file that a reload would refuse, after its changes', async () => {
   expect((await tollgate('preview', gateway.file)).status).toBe(0);
-  await edit('127.0.0.1:9', '127.0.0.1:7');
+  await edit('port: 0', 'port: 1');
   for (const options of [[], ['--json']]) {
     const { status, stdout, stderr } = await tollgate('preview', gateway.file, ...options);
     expect(status).toBe(1);
-    expect(stdout).toContain('upstream.urls');
+    expect(stdout).toContain('listen.port');
     expect(stderr).toBe(`${gateway.file}: a reload would be refused: a restart is needed\n`);
   }
 });

@@ -50,11 +50,14 @@ describe('the keys that sign assertions', () => {
   test('an audience is required if the backend is a unix socket', async () => {
     const yaml = YAML.replace('http://backend:3000', 'unix:/run/backend.sock');
     expect(await problemsOf(yaml)).toContainEqual(
-      'gateway.yaml:4: identity.assertion.audience: is required: the first of upstream.urls is a unix socket, which has no origin',
+      'gateway.yaml:2: upstream.audience: is required, here or as identity.assertion.audience: the first of urls is a unix socket, which has no origin',
     );
     expect(await problemsOf(yaml.replace('{ signing', '{ audience: "https://backend", signing'))).not.toContainEqual(
       expect.stringContaining('audience'),
     );
+    const ownAudience = yaml.replace('backend.sock"]', 'backend.sock"], audience: "https://backend"');
+    expect(ownAudience).not.toBe(yaml);
+    expect(await problemsOf(ownAudience)).not.toContainEqual(expect.stringContaining('audience'));
   });
 
   test.each([

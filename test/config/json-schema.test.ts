@@ -86,6 +86,6 @@ test.each([
   expect(faultsOf(MINIMAL + yaml)).toContain(fault);
 });
 
-test('a file without upstream is invalid', () => {
-  expect(faultsOf('store: { url: "sqlite:a" }')).toEqual([' required']);
+test('a backend without urls is invalid', () => {
+  expect(faultsOf('upstreams: { billing: {} }')).toEqual(['/upstreams/billing required']);
 });

@@ -100,6 +100,7 @@ describe('the shipped files', () => {
         methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
         maxBodyBytes: config.limits.bodyBytes,
         key: 'required',
+        upstream: 'default',
       })),
     );
     expect(config.aliases.size).toBe(0);
@@ -241,7 +242,7 @@ describe('secrets in files', () => {
       const config = await loadConfig(join(folder, 'gateway.yaml'), {});
       expect(config.store.url).toBe('redis://:pw@redis:6379');
       expect(config.admin?.token).toBe('a-token');
-      expect(config.upstream.authorization).toBe('Basic eDp5');
+      expect(config.upstream?.authorization).toBe('Basic eDp5');
     });
   });
 
@@ -320,7 +321,7 @@ describe('the result', () => {
 
   test('the upstream is an origin', async () => {
     const config = await load('store: { url: "sqlite:a" }\nupstream: { urls: ["HTTP://Backend:80/"] }');
-    expect(config.upstream.urls).toEqual(['http://backend']);
+    expect(config.upstream?.urls).toEqual(['http://backend']);
   });
 
   test('several upstreams are kept in their order, with how they are balanced and checked', async () => {

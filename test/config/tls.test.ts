@@ -51,7 +51,7 @@ describe('upstream.tls', () => {
   it('has what its files have', async () => {
     await withFolder(FILES, async (folder) => {
       const files = `{ ca_file: ${folder}/ca, cert_file: ${folder}/crt, key_file: ${folder}/key }`;
-      const { tls } = (await load(upstreamTls(files))).upstream;
+      const { tls } = (await load(upstreamTls(files))).upstream ?? {};
       expect(tls).toEqual({ ca: ca.cert.trimEnd(), cert: own.cert.trimEnd(), key: own.key.trimEnd() });
     });
   });

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Authentication } from '../../src/customers/keys/authenticator.ts';
 import type { KeyUse } from '../../src/customers/keys/key-uses.ts';
-import { createRouteTable } from '../../src/edge/routes.ts';
 import { goodKey, startEdge } from './support.ts';
 
 const HERE = { allowedAddresses: ['127.0.0.0/8'] };
@@ -25,11 +24,9 @@ const known: Record<string, Authentication> = {
 
 async function startScoped(scope: string | undefined) {
   const noted: string[] = [];
-  const path = '/api/v1/conversations';
-  const routes = [{ path, methods: ['GET'], maxBodyBytes: 0, scope, purpose: 'forward' as const }];
   const parts = { keyUses: { note: ({ key }: KeyUse) => void noted.push(key.id) } };
-  const settings = { browserKeys: 'reject' as const, routes: createRouteTable(routes, new Map()) };
-  return { edge: await startEdge({ known, parts, settings }), noted };
+  const settings = { browserKeys: 'reject' as const };
+  return { edge: await startEdge({ known, parts, settings, scope }), noted };
 }
 
 describe('a key that may do less is refused by the first check that fails', () => {

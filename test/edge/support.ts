@@ -21,9 +21,18 @@ import type { AccessRecord } from '../../src/observability/access-log.ts';
 import { createLogger } from '../../src/observability/logger.ts';
 import { createMetrics } from '../../src/observability/metrics.ts';
 import type { CustomerRecord } from '../../src/store/record-fields.ts';
+import { Backends } from '../../src/upstream/backends.ts';
 import { createForwarder } from '../../src/upstream/forwarder.ts';
 import { headerPolicy } from '../../src/upstream/request-headers.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
+
+const CONNECTIONS = {
+  balance: 'least_loaded',
+  connectTimeoutMs: 5000,
+  maxConnections: 8,
+  maxConnectionsPerCustomer: 8,
+  maxHeaderBytes: 16_384,
+} as const;
 
 const PLANS = new Map([['starter', { requestsPerHour: 1000 }]]);
 
@@ -41,6 +50,8 @@ export interface EdgeSettings {
   readonly known?: Readonly<Record<string, Authentication>>;
   readonly parts?: Partial<PublicAppParts>;
   readonly settings?: Partial<PublicSettings>;
+  /** What a key needs for the route. */
+  readonly scope?: string | undefined;
   /** The quota waits for it, as for a reply of the store. */
   readonly storeReply?: () => Promise<void>;
 }
@@ -62,25 +73,28 @@ export function goodKey(
  * The public app with a real backend behind it. What it knows of keys is given, and its quota admits everything: both have
  * tests of their own. Closed when the test that called this ends.
  */
-export async function startEdge({ known = {}, parts = {}, settings = {}, storeReply }: EdgeSettings): Promise<Edge> {
+export async function startEdge({
+  known = {},
+  parts = {},
+  settings = {},
+  scope,
+  storeReply,
+}: EdgeSettings): Promise<Edge> {
   const clock = systemClock;
   const backend = await startBackend();
   onTestFinished(() => backend.close());
-  const forwarder = createForwarder({
-    urls: [new URL(backend.url)],
-    balance: 'least_loaded',
-    connectTimeoutMs: 5000,
+  const backends = new Backends({ maxInFlight: () => 100, observer: { changed() {}, retry() {} }, clock });
+  backends.apply(new Map([['default', { ...CONNECTIONS, urls: [backend.url] }]]));
+  onTestFinished(() => backends.close());
+  const destination = {
+    backend: backends.get('default'),
     responseTimeoutMs: 5000,
     idleTimeoutMs: 5000,
-    maxConnections: 8,
-    maxConnectionsPerCustomer: 8,
-    maxWaitingPerCustomer: () => 100,
-    maxHeaderBytes: 16_384,
-    ownHeaderNames: OWN_HEADER_NAMES,
-    observer: { changed() {}, retry() {} },
-    clock,
-  });
-  onTestFinished(() => forwarder.close());
+    headers: headerPolicy({ credentials: 'strip', preserveHost: false }, ['Authorization']),
+    audience: backend.url,
+  };
+  const forward = { purpose: 'forward', maxBodyBytes: 0, scope, destination } as const;
+  const forwarder = createForwarder({ ownHeaderNames: OWN_HEADER_NAMES, clock });
   let unitsTaken = 0;
   const admission = () => {
     unitsTaken++;
@@ -106,8 +120,8 @@ export async function startEdge({ known = {}, parts = {}, settings = {}, storeRe
     close: async () => {},
   };
   const accessRecords: AccessRecord[] = [];
-  const destination = { write: () => {} };
-  const logger = createLogger({ level: 'info', destination });
+  const log = { write: () => {} };
+  const logger = createLogger({ level: 'info', destination: log });
   const metrics = createMetrics({
     version: '1.2.3',
     running: { hash: 'abc123', loadedAtMs: 0 },
@@ -120,10 +134,7 @@ export async function startEdge({ known = {}, parts = {}, settings = {}, storeRe
   const app = createPublicApp({
     settings: {
       current: {
-        routes: createRouteTable(
-          [{ path: '/api/v1/conversations', methods: ['GET', 'HEAD'], maxBodyBytes: 0, purpose: 'forward' }],
-          new Map(),
-        ),
+        routes: createRouteTable([{ ...forward, path: '/api/v1/conversations', methods: ['GET', 'HEAD'] }], new Map()),
         guardLimits: { headerBytes: 16_384, headerCount: 100, targetBytes: 8192 },
         requestTimeoutMs: 30_000,
         bodyStallTimeoutMs: 30_000,
@@ -133,7 +144,6 @@ export async function startEdge({ known = {}, parts = {}, settings = {}, storeRe
         trustForwardedHost: false,
         failedKeys: new FailedAttempts(clock, 300),
         browserKeys: 'warn',
-        backendHeaders: headerPolicy({ credentials: 'strip', preserveHost: false }, ['Authorization']),
         identityHeaders: true,
         ...settings,
       },

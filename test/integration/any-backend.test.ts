@@ -59,7 +59,7 @@ it('a reload applies methods, catch-all and body limit of routes, and the admin 
   expect((await remove()).status).toBe(200);
   expect(backend.seen.map(({ method, url }) => `${method} ${url}`)).toEqual(['DELETE /api/v1/things/5/parts']);
   const { body } = await callAdmin(gateway, '/admin/v1/config');
-  expect(body.routes).toEqual([{ ...things, scope: null, key: 'required' }]);
+  expect(body.routes).toMatchObject([{ ...things, scope: null, key: 'required', upstream: 'default' }]);
   expect(body.limits).toMatchObject({ body_bytes: 7, body_stall_timeout_ms: 5000 });
 });
 

@@ -159,5 +159,5 @@ it('the configuration to begin with counts by the limits and enforces none', asy
     ['business', 1_000_000, 20_000],
     ['enterprise', 'custom', undefined],
   ]);
-  expect([auth.browserKeys, upstream.credentials]).toEqual(['warn', 'forward']);
+  expect([auth.browserKeys, upstream?.credentials]).toEqual(['warn', 'forward']);
 });

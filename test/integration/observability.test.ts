@@ -136,8 +136,8 @@ describe.each(STORES)('metrics over $name', (store) => {
       'route="none",source="gateway"': 3,
     });
     expect(await readMetric(gateway, 'tollgate_upstream_duration_seconds_count')).toEqual({
-      [`route="${LIST}"`]: 4,
-      [`route="${ONE}"`]: 3,
+      [`backend="default",route="${LIST}"`]: 4,
+      [`backend="default",route="${ONE}"`]: 3,
     });
     expect(await readMetric(gateway, 'tollgate_overhead_seconds_count')).toEqual({
       'source="upstream"': 6,
@@ -222,6 +222,7 @@ describe('the access log', () => {
       duration_ms: expect.any(Number),
       upstream_ms: expect.any(Number),
       overhead_ms: expect.any(Number),
+      backend: 'default',
       upstream: new URL(system.backend.url).host,
       quota: 'store',
       bytes: 11,

@@ -41,8 +41,7 @@ test('when a kept connection closes while it is reused, the backend gets the req
   expect(upstream.heads).toHaveLength(9);
   await expect.poll(() => used(system)).toBe(5);
   expect(await readMetric(system.gateway, 'tollgate_upstream_retries_total')).toEqual({
-    'result="sent"': 4,
-    'result="over_budget"': 0,
+    'backend="default",result="sent"': 4,
   });
 });
 
@@ -66,6 +65,7 @@ test('a request that every upstream refuses costs no unit, nor does one that is 
   await expect.poll(() => used(system)).toBe(0);
   expect((await callAdmin(system.gateway, '/status')).body.upstreams).toEqual(
     ports.map((port) => ({
+      backend: 'default',
       url: local(port),
       up: false,
       reason: 'unreachable',
@@ -75,8 +75,8 @@ test('a request that every upstream refuses costs no unit, nor does one that is 
   const ready = await fetch(`${system.gateway.ops}/readyz`);
   expect([ready.status, await ready.json()]).toEqual([200, { status: 'degraded', reasons: ['upstream_down'] }]);
   expect(await readMetric(system.gateway, 'tollgate_upstream_up')).toEqual({
-    [`upstream="${local(ports[0] ?? 0)}"`]: 0,
-    [`upstream="${local(ports[1] ?? 0)}"`]: 0,
+    [`backend="default",upstream="${local(ports[0] ?? 0)}"`]: 0,
+    [`backend="default",upstream="${local(ports[1] ?? 0)}"`]: 0,
   });
 });
 
@@ -89,8 +89,8 @@ test('an upstream that goes down and comes back is logged once each, and shown b
   for (let i = 0; i < 10; i++) expect((await read(system)).status).toBe(200);
   expect(logged()).toMatchObject([{ level: 'error', upstream: local(port), reason: 'unreachable' }]);
   expect(await readMetric(gateway, 'tollgate_upstream_up')).toEqual({
-    [`upstream="${local(port)}"`]: 0,
-    [`upstream="${local(strong.port)}"`]: 1,
+    [`backend="default",upstream="${local(port)}"`]: 0,
+    [`backend="default",upstream="${local(strong.port)}"`]: 1,
   });
 
   const server = createServer((socket) => socket.on('error', () => {}).on('data', () => socket.write(OK)));
@@ -103,7 +103,7 @@ test('an upstream that goes down and comes back is logged once each, and shown b
   });
   await expect
     .poll(() => readMetric(gateway, 'tollgate_upstream_up'), { timeout: 20_000 })
-    .toMatchObject({ [`upstream="${local(port)}"`]: 1 });
+    .toMatchObject({ [`backend="default",upstream="${local(port)}"`]: 1 });
   expect(logged().map(({ msg }) => msg)).toEqual(['an upstream is out of service', 'an upstream is back in service']);
   await expect.poll(() => used(system)).toBe(10);
 });
@@ -121,7 +121,9 @@ test('a configured health check has no credentials, and uses no unit', async () 
   });
   await expect
     .poll(async () => (await callAdmin(system.gateway, '/status')).body.upstreams, { timeout: 20_000 })
-    .toEqual([{ url: local(upstream.port), up: false, reason: 'health_check', fault: 'status 404' }]);
+    .toEqual([
+      { backend: 'default', url: local(upstream.port), up: false, reason: 'health_check', fault: 'status 404' },
+    ]);
   expect(await read(system)).toMatchObject({ status: 503, code: 'upstream_unavailable' });
   expect(checks[0]).toBe(
     `GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:${upstream.port}\r\nUser-Agent: tollgate-health-check\r\nConnection: close`,

@@ -31,6 +31,7 @@ const FORWARDED: RequestSample = {
   source: 'upstream',
   plan: 'starter',
   durationMs: 30.1,
+  backend: 'default',
   upstreamMs: 30,
 };
 
@@ -60,7 +61,7 @@ describe('a forwarded request', () => {
     expect(buckets).toContain('tollgate_overhead_seconds_bucket{le="0.00005",source="upstream"} 0');
     expect(buckets).toContain('tollgate_overhead_seconds_bucket{le="0.00015",source="upstream"} 1');
     expect(await samples(metrics, 'tollgate_upstream_duration_seconds_sum')).toEqual([
-      'tollgate_upstream_duration_seconds_sum{route="/api/v1/conversations"} 0.03',
+      'tollgate_upstream_duration_seconds_sum{backend="default",route="/api/v1/conversations"} 0.03',
     ]);
     expect(await samples(metrics, 'tollgate_request_duration_seconds_count')).toEqual([
       'tollgate_request_duration_seconds_count{route="/api/v1/conversations",source="upstream"} 1',

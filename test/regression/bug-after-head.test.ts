@@ -23,7 +23,7 @@ const bugs: [string, object, Forwarder['forward']][] = [
   [
     'twice after the head',
     { status: 200, problem: 'internal_error', isAborted: true },
-    (request, { onBug }) => {
+    (request, _destination, { onBug }) => {
       request.res.writeHead(200).write('some');
       onBug(request, bug());
       throw bug();
@@ -32,7 +32,7 @@ const bugs: [string, object, Forwarder['forward']][] = [
   [
     'before the head and again after it',
     { status: 500, problem: 'internal_error' },
-    (request, { onBug }) => {
+    (request, _destination, { onBug }) => {
       onBug(request, bug());
       throw bug();
     },

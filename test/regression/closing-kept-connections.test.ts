@@ -73,7 +73,7 @@ test('the retry budget is not charged for kept connections that the backend clos
 test('a connection that closes right behind its response is not used again', async () => {
   const upstream = await startRawUpstream((socket) => socket.end(OK));
   const retries: RetryResult[] = [];
-  const observer = { changed() {}, retry: (result: RetryResult) => void retries.push(result) };
+  const observer = { changed() {}, retry: (_backend: string, result: RetryResult) => void retries.push(result) };
   // A single connection: the next request waits for it.
   const gateway = await startGateway(upstream.port, { observer, maxConnections: 1 });
   expect(await requestInLoops(gateway.port)).toEqual({ 200: REQUESTS });

@@ -10,7 +10,7 @@ import { startSystem } from '../support/system.ts';
 test('by default, nothing limits how long a response takes that progresses', async () => {
   const { upstream } = await load(MINIMAL);
   expect(upstream).toMatchObject({ idleTimeoutMs: 60_000 });
-  expect(upstream.totalTimeoutMs).toBeUndefined();
+  expect(upstream?.totalTimeoutMs).toBeUndefined();
 });
 
 test.each([

@@ -40,7 +40,7 @@ test('each of several upstreams has its own base path, those of one origin too',
   for (let i = 0; i < 3; i++) await call(gateway.port, '/x', 'HEAD');
   expect(first.lines().sort()).toEqual(['HEAD /one/x HTTP/1.1', 'HEAD /two/x HTTP/1.1']);
   expect(second.lines()).toEqual(['HEAD /x HTTP/1.1']);
-  expect(gateway.forwarder.status().map(({ url }) => url)).toEqual([`${a}/one`, `${a}/two`, b]);
+  expect(gateway.backend.status().map(({ url }) => url)).toEqual([`${a}/one`, `${a}/two`, b]);
 });
 
 test('a retry on another upstream uses the base path of that one', async () => {
@@ -82,5 +82,7 @@ test('through the whole gateway: aliases, refusals, metric, and an assertion for
   ]);
   const assertion = decodeJwt(String(backend.seen[0]?.headers['x-tollgate-assertion']));
   expect(assertion.aud).toBe(backend.url);
-  expect(await readMetric(gateway, 'tollgate_upstream_up')).toEqual({ [`upstream="${backend.url}/team-a"`]: 1 });
+  expect(await readMetric(gateway, 'tollgate_upstream_up')).toEqual({
+    [`backend="default",upstream="${backend.url}/team-a"`]: 1,
+  });
 });

@@ -146,7 +146,7 @@ test('a request that waits too long for a connection is never sent', async () =>
   upstreamAnswer.end('done');
   expect((await first).status).toBe(200);
   expect(await firstOutcome).toMatchObject({ kind: 'completed' });
-  await gateway.forwarder.close();
+  await gateway.backend.close();
   expect(seen).toBe(1);
 });
 
@@ -163,7 +163,7 @@ test('a request whose deadline has passed when its connection opens is not sent'
   const gateway = await startGateway(upstream.port, { request: () => ({ beginDeadlineMs: inMs(-1) }) });
   await call(gateway.port);
   expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', wasSent: false });
-  await gateway.forwarder.close();
+  await gateway.backend.close();
   expect(upstream.heads).toEqual([]);
 });
 
@@ -172,7 +172,7 @@ test('a request whose deadline has passed by the wall clock alone is not sent', 
   const gateway = await startGateway(upstream.port, { request: () => ({ beginDeadlineWallMs: Date.now() - 1 }) });
   await call(gateway.port);
   expect(await gateway.nextOutcome()).toMatchObject({ failure: 'dispatch_timeout', wasSent: false });
-  await gateway.forwarder.close();
+  await gateway.backend.close();
   expect(upstream.heads).toEqual([]);
 });
 
@@ -191,7 +191,7 @@ test('a request whose deadline passes between getting its connection and its wri
   const outcome = await gateway.nextOutcome();
   expect(outcome).toMatchObject({ failure: 'dispatch_timeout', wasSent: false });
   expect(String(outcome.kind === 'failed' && outcome.cause)).toContain('before the request could be sent');
-  await gateway.forwarder.close();
+  await gateway.backend.close();
   expect(upstream.heads).toEqual([]);
 });
 

@@ -14,7 +14,10 @@ const OK = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\
 
 function noteRetries() {
   const retries: RetryResult[] = [];
-  return { retries, observer: { changed() {}, retry: (result: RetryResult) => void retries.push(result) } };
+  return {
+    retries,
+    observer: { changed() {}, retry: (_backend: string, result: RetryResult) => void retries.push(result) },
+  };
 }
 
 test.each<[string, (socket: Socket) => void]>([

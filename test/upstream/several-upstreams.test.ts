@@ -88,7 +88,7 @@ test('an upstream of several that goes down costs no request, is ejected, probed
   weak.stop();
   for (let i = 0; i < 20; i++) expect((await call(gateway.port)).status).toBe(200);
   expect(changes).toMatchObject([{ url: `http://127.0.0.1:${port}`, up: false, reason: 'unreachable' }]);
-  expect(gateway.forwarder.status()).toMatchObject([
+  expect(gateway.backend.status()).toMatchObject([
     { up: false, reason: 'unreachable', fault: expect.stringContaining('ECONNREFUSED') },
     { up: true, reason: undefined, fault: undefined },
   ]);
@@ -96,7 +96,7 @@ test('an upstream of several that goes down costs no request, is ejected, probed
   const back = next(({ up }) => up);
   await weak.start();
   await back;
-  expect(gateway.forwarder.status().map(({ up }) => up)).toEqual([true, true]);
+  expect(gateway.backend.status().map(({ up }) => up)).toEqual([true, true]);
   for (let i = 0; i < 4; i++) expect((await call(gateway.port)).status).toBe(200);
 });
 
@@ -119,7 +119,7 @@ test('a single upstream is back as soon as a probe can connect', async () => {
   const { observer, next } = noteChanges();
   const gateway = await startGateway(port, { observer });
   for (let i = 0; i < 4; i++) await call(gateway.port);
-  expect(gateway.forwarder.status()).toMatchObject([{ up: false, reason: 'unreachable' }]);
+  expect(gateway.backend.status()).toMatchObject([{ up: false, reason: 'unreachable' }]);
   const back = next(({ up }) => up);
   await restartable(port).start();
   await back;
@@ -150,7 +150,7 @@ test.each<[string, string | undefined]>([
   await out;
   for (let i = 0; i < 10; i++) expect((await call(gateway.port)).status).toBe(200);
   expect(ill.heads).toHaveLength(5);
-  expect(gateway.forwarder.status()).toMatchObject([{ up: false, reason: 'failing' }, { up: true }]);
+  expect(gateway.backend.status()).toMatchObject([{ up: false, reason: 'failing' }, { up: true }]);
 
   isIll = false;
   const back = next(({ up }) => up);
@@ -169,7 +169,7 @@ test.each([1, 2, 3])(
     const [first, ...others] = upstreams;
     const gateway = await startGateway([first ?? 0, ...others]);
     for (let i = 0; i < 10 * count; i++) expect((await call(gateway.port)).content.toString()).toContain('theirs');
-    expect(gateway.forwarder.status().filter(({ up }) => !up)).toHaveLength(Math.floor(count / 2));
+    expect(gateway.backend.status().filter(({ up }) => !up)).toHaveLength(Math.floor(count / 2));
   },
 );
 
@@ -177,7 +177,7 @@ test('404, 500 and 501 are responses, not failures of the upstream', async () =>
   const bad = await startHttpUpstream((req, res) => res.writeHead(Number(req.url?.slice(1))).end());
   const gateway = await startGateway([bad, bad]);
   for (const status of [404, 500, 501]) for (let i = 0; i < 20; i++) await call(gateway.port, `/${status}`);
-  expect(gateway.forwarder.status().map(({ up }) => up)).toEqual([true, true]);
+  expect(gateway.backend.status().map(({ up }) => up)).toEqual([true, true]);
 });
 
 test('an upstream ejected as failing is back at once when the others cannot be reached', async () => {
@@ -187,10 +187,10 @@ test('an upstream ejected as failing is back at once when the others cannot be r
   const failing = await startHttpUpstream((_req, res) => res.writeHead(503).end());
   const gateway = await startGateway([failing, port], { scheduler: new HeldTime() });
   for (let i = 0; i < 10; i++) await call(gateway.port);
-  expect(gateway.forwarder.status()).toMatchObject([{ up: false, reason: 'failing' }, { up: true }]);
+  expect(gateway.backend.status()).toMatchObject([{ up: false, reason: 'failing' }, { up: true }]);
   last.stop();
   for (let i = 0; i < 4; i++) await call(gateway.port);
-  expect(gateway.forwarder.status()).toMatchObject([{ up: true }, { up: false, reason: 'unreachable' }]);
+  expect(gateway.backend.status()).toMatchObject([{ up: true }, { up: false, reason: 'unreachable' }]);
   expect((await call(gateway.port)).status).toBe(503);
 });
 
@@ -210,7 +210,7 @@ test('kept connections that their upstream closes do not count as failures', asy
   expect(kept.size).toBe(8);
   for (let i = 0; i < 14; i++) expect((await call(gateway.port)).status).toBe(200);
   expect(closing.heads).toHaveLength(15);
-  expect(gateway.forwarder.status().map(({ up }) => up)).toEqual([true, true]);
+  expect(gateway.backend.status().map(({ up }) => up)).toEqual([true, true]);
 });
 
 test('three failed health checks eject an upstream, and two successful ones bring it back', async () => {
@@ -232,7 +232,7 @@ test('three failed health checks eject an upstream, and two successful ones brin
   const before = checks();
   await out;
   expect(checks() - before).toBeGreaterThanOrEqual(3);
-  expect(gateway.forwarder.status()).toMatchObject([{ up: false, reason: 'health_check', fault: 'status 500' }]);
+  expect(gateway.backend.status()).toMatchObject([{ up: false, reason: 'health_check', fault: 'status 500' }]);
   expect((await call(gateway.port)).content.toString()).toContain('upstream_unavailable none_available');
 
   const back = next(({ up }) => up);
@@ -253,7 +253,7 @@ test.each<[string, () => Promise<number>, string]>([
   const out = next(({ up }) => !up);
   const gateway = await startGateway(await start(), { observer, healthCheck: { path: '/', intervalMs: 200 } });
   await out;
-  expect(gateway.forwarder.status()[0]?.fault).toContain(fault);
+  expect(gateway.backend.status()[0]?.fault).toContain(fault);
 });
 
 test("new connections use a name's new addresses, and kept ones to its old addresses are closed", async () => {
@@ -329,8 +329,8 @@ test('close stops health checks, probes and lookups', async () => {
     },
   });
   for (let i = 0; i < 4; i++) await call(gateway.port);
-  expect(gateway.forwarder.status()).toMatchObject([{ up: false, reason: 'unreachable' }]);
-  await gateway.forwarder.close();
+  expect(gateway.backend.status()).toMatchObject([{ up: false, reason: 'unreachable' }]);
+  await gateway.backend.close();
   expect(time.planned).toBe(0);
   const before = lookups;
   time.advance(100_000);

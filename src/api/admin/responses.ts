@@ -534,7 +534,8 @@ export const STATUS = z.object({
     ),
   upstreams: z.array(
     z.object({
-      url: z.string().meta({ format: 'uri', description: 'Origin and base path, as in `upstream.urls`.' }),
+      backend: z.string().describe('Name of the backend: `default`, or a name in `upstreams`.'),
+      url: z.string().meta({ format: 'uri', description: 'Origin and base path, as in `urls` of the backend.' }),
       up: z.boolean().describe('Whether it gets requests.'),
       reason: z
         .enum(['unreachable', 'failing', 'health_check'])

@@ -38,9 +38,12 @@ export function statusProblems(status: Omit<StatusDocument, 'problems'>): Status
       ),
     isDetached &&
       problem('Changes are not pushed.', 'Changes to keys and customers take effect only after auth.cache_seconds.'),
-    ...upstreams.map(({ url, up, reason, fault }) => {
+    ...upstreams.map(({ backend, url, up, reason, fault }) => {
       const why = reason?.replace('_', ' ') ?? 'out of service';
-      return !up && problem(`The backend ${url} gets no requests (${why}).`, 'Check it and the way to it.', fault);
+      return (
+        !up &&
+        problem(`${url} of the backend ${backend} gets no requests (${why}).`, 'Check it and the way to it.', fault)
+      );
     }),
     ...workers.map(({ id, ready, config_hash: hash }) => {
       const advice = 'The log lines of the worker say why.';

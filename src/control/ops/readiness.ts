@@ -3,8 +3,8 @@ import type { StoreStatus } from '../../store/store.ts';
 interface ReadinessFacts {
   readonly draining: boolean;
   readonly store: Pick<StoreStatus, 'reached' | 'up' | 'wiped' | 'empty' | 'evicted' | 'refusing'>;
-  /** Whether requests can be sent to any upstream. */
-  readonly upstreamUp: boolean;
+  /** Whether each backend has an upstream to which requests can be sent. */
+  readonly backendsUp: boolean;
 }
 
 export interface Readiness {
@@ -14,11 +14,11 @@ export interface Readiness {
 }
 
 /**
- * Returns whether this instance should get traffic. Losing all upstreams, or a store that was reached before, makes it
+ * Returns whether this instance should get traffic. Losing backends, or a store that was reached before, makes it
  * degraded, not unready. Every instance would lose them at the same time, and taking all instances out of rotation
  * would turn a brief failure into an outage.
  */
-export function assessReadiness({ draining, store, upstreamUp }: ReadinessFacts): Readiness {
+export function assessReadiness({ draining, store, backendsUp }: ReadinessFacts): Readiness {
   const blocking = namesOfTrue({ store_never_reached: store.reached === false, draining });
   if (blocking.length > 0) return { status: 'not_ready', reasons: blocking };
   const reasons = namesOfTrue({
@@ -27,7 +27,7 @@ export function assessReadiness({ draining, store, upstreamUp }: ReadinessFacts)
     store_empty: store.empty,
     store_evicted: store.evicted,
     store_refusing: store.refusing,
-    upstream_down: !upstreamUp,
+    upstream_down: !backendsUp,
   });
   return { status: reasons.length === 0 ? 'ready' : 'degraded', reasons };
 }

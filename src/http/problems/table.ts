@@ -200,7 +200,7 @@ export const PROBLEMS = {
   overloaded: {
     status: 503,
     title: 'The gateway is overloaded',
-    when: '`limits.in_flight` requests are in progress, all of `limits.connections` connections are busy, or the customer has used up its share of the connections to the backend (`upstream.max_connections_per_customer`), or sends the beginning of as many bodies at once as a quarter of `limits.in_flight`. Admin API: another preview is in progress.',
+    when: '`limits.in_flight` requests are in progress, all of `limits.connections` connections are busy, or the customer has used up its share of the connections to the backend (`upstream.max_connections_per_customer`), or requests for the backend hold half of `limits.in_flight` while other backends have work, or the customer sends the beginning of as many bodies at once as a quarter of `limits.in_flight`. Admin API: another preview is in progress.',
     remedy: 'Try again after `Retry-After`; the request was not counted.',
     advice: 'Check the response times of the backend, or add instances.',
   },

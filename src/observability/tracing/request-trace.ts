@@ -85,7 +85,11 @@ export class RequestTrace implements AttemptTrace {
 
   attemptStarted(upstream: UpstreamName): void {
     const { req, route } = this.#request;
-    const attributes = { ...destinationOf(upstream, route), [names.ATTR_NETWORK_PROTOCOL_VERSION]: '1.1' };
+    const attributes = {
+      ...destinationOf(upstream, route),
+      [names.ATTR_NETWORK_PROTOCOL_VERSION]: '1.1',
+      'tollgate.backend': upstream.backend,
+    };
     if (this.#attempt !== undefined) {
       // The kept connection closed before the request was written to it: the attempt goes on.
       this.#attempt.setAttributes(attributes);
@@ -111,7 +115,7 @@ export class RequestTrace implements AttemptTrace {
   /** Called once, when the request is recorded. */
   end(record: AccessRecord, outcome: ForwardOutcome | undefined): void {
     const { req, client, route } = this.#request;
-    const { status, problem, plan, quota, customer } = record;
+    const { status, problem, plan, quota, customer, backend } = record;
     const { name, ...method } = methodOf(req.method);
     const hasRoute = route !== 'none';
     const error = serverError(record, outcome);
@@ -127,6 +131,7 @@ export class RequestTrace implements AttemptTrace {
       [names.ATTR_HTTP_RESPONSE_STATUS_CODE]: outcome?.kind === 'client_gone' ? outcome.status : status,
       'tollgate.plan': plan === 'none' ? undefined : plan,
       'tollgate.refusal': problem,
+      'tollgate.backend': backend,
       'tollgate.quota.mode': quota,
       'tollgate.customer': this.#options.withCustomer ? customer : undefined,
     });

@@ -35,7 +35,7 @@ export function OverviewPage() {
 
 function health(status: StatusDocument) {
   const { problems, store, upstreams, config, fleet } = status;
-  const upstreamsUp = upstreams.filter(({ up }) => up).length;
+  const backends = Map.groupBy(upstreams, ({ backend }) => backend);
   return html`<section class=${`health ${problems.length === 0 ? 'good' : 'bad'}`} aria-label="Health">
     <p class="verdict">${problems.length === 0 ? 'All is well.' : `${counted(problems.length, 'problem')} to look at.`}</p>
     ${
@@ -47,7 +47,10 @@ function health(status: StatusDocument) {
     }
     ${facts([
       ['Store', `${store.kind === 'redis' ? 'Redis' : 'embedded'}, ${store.up ? 'connected' : 'unreachable'}`],
-      ['Backend', `${upstreamsUp} of ${upstreams.length} in service`],
+      ...[...backends].map(([name, of]): [string, string] => [
+        backends.size === 1 ? 'Backend' : `Backend ${name}`,
+        `${of.filter(({ up }) => up).length} of ${of.length} in service`,
+      ]),
       ['Configuration', html`<code>${config.hash.slice(0, 12)}</code>`],
       ['Instances', count(status.instances)],
       ['Version', status.version],

@@ -26,11 +26,12 @@ export function combineStores(
 
 /** Workers check upstreams independently. An upstream is up if any worker sends requests to it. */
 export function combineUpstreams(workers: readonly DataPlaneStatus[]): DataPlaneStatus['upstreams'] {
-  const byUrl = new Map<string, DataPlaneStatus['upstreams'][number]>();
+  const combined = new Map<string, DataPlaneStatus['upstreams'][number]>();
   for (const upstream of workers.flatMap(({ upstreams }) => upstreams)) {
-    if (upstream.up || !byUrl.has(upstream.url)) byUrl.set(upstream.url, upstream);
+    const id = `${upstream.backend} ${upstream.url}`;
+    if (upstream.up || !combined.has(id)) combined.set(id, upstream);
   }
-  return [...byUrl.values()];
+  return [...combined.values()];
 }
 
 export function combineLeaseStates(workers: readonly LeaseState[]): LeaseState {

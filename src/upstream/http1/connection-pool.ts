@@ -45,8 +45,8 @@ export const SHARE_EXCEEDED = new ConnectionError(
   'the customer, or the requests without a key, use up their share of the connections',
 );
 
-/** No connection is opened any more. */
-const POOL_CLOSED = new ConnectionError('POOL_CLOSED', 'the gateway is closing');
+/** The gateway itself closed a connection that was still being opened. */
+const POOL_CLOSED = new ConnectionError('POOL_CLOSED', 'the connection pool is closed');
 
 class PooledConnection extends UpstreamConnection {
   /** While the connection is free: monotonic ms from which on it must not be used. */
@@ -108,10 +108,6 @@ export class ConnectionPool {
    * a request, because the upstream closed a kept one and may be closing the others. A free one makes room for it.
    */
   take(request: ConnectionRequest, mustBeNew = false): void {
-    if (this.#isClosed) {
-      request.onError(POOL_CLOSED);
-      return;
-    }
     const claim = this.#shares.claim(request, mustBeNew);
     if (claim === 'refused') request.onError(SHARE_EXCEEDED);
     if (claim !== 'claimed') return;
@@ -161,13 +157,16 @@ export class ConnectionPool {
     }
   }
 
-  /** Closes the pool once no request waits and all connections are free. Until then, requests are still served. */
+  /**
+   * Closes each connection as soon as no request needs it. Resolves when there is none. Later requests are still served:
+   * a request that began before a reload may need its connection only after it.
+   */
   async close(): Promise<void> {
-    if (!this.#isIdle()) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
     this.#isClosed = true;
     clearInterval(this.#sweep);
     clearTimeout(this.#holdBackTimer);
-    for (const connection of [...this.#all]) connection.destroy();
+    for (const connection of [...this.#free, ...this.#heldBack]) connection.destroy();
+    if (!this.#isIdle()) await new Promise<void>((resolve) => this.#onIdle.push(resolve));
   }
 
   get #waitingCount(): number {
@@ -257,7 +256,7 @@ export class ConnectionPool {
     const keepMs = this.#keepFor(connection, keepAliveSeconds);
     if (keepMs === 0 || connection.isRetired || this.#isShortOfNew) connection.destroy();
     else if (connection.hasCarriedBody && this.#options.reuseAfterBody === false) connection.reset();
-    else if (mayContentFollow && this.#sendsUnannounced) connection.reset();
+    else if (mayContentFollow && (this.#sendsUnannounced || this.#isClosed)) connection.reset();
     else if (mayContentFollow) this.#holdBack(connection);
     else this.#offer(connection, this.#waiting.shift());
   }
@@ -309,8 +308,11 @@ export class ConnectionPool {
       if (request.onConnection(connection)) return;
       this.#release(connection);
     }
+    if (this.#isClosed) {
+      connection.destroy();
+      return;
+    }
     this.#free.push(connection);
-    this.#resolveIfIdle();
   }
 
   /** Releases the claim of a waiting request or of a connection. The request that gets a claim joins the queue. */

@@ -144,7 +144,15 @@ it('/status says what runs, since when, and what it is connected to', async () =
     instances: 3,
     fleet: [],
     notices: { pending: 2, dead: 1 },
-    upstreams: [{ url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' }],
+    upstreams: [
+      {
+        backend: 'default',
+        url: 'http://conversations:3000',
+        up: false,
+        reason: 'unreachable',
+        fault: 'connect ECONNREFUSED',
+      },
+    ],
     customers_without_plan: { customers: 0, plans: [] },
     workers: [],
   });

@@ -21,7 +21,9 @@ it('finds each problem that the document shows, and none in a good one', async (
   expect(whatOf({ store })).toHaveLength(4);
   expect(whatOf({ store: { ...good.store, up: false }, invalidation: { connected: false } })).toHaveLength(1);
   expect(whatOf({ invalidation: { connected: false } })).toHaveLength(1);
-  expect(whatOf({ upstreams: [{ url: 'http://a', up: false, reason: 'failing', fault: null }] })).toHaveLength(1);
+  expect(
+    whatOf({ upstreams: [{ backend: 'default', url: 'http://a', up: false, reason: 'failing', fault: null }] }),
+  ).toHaveLength(1);
   expect(whatOf({ customers_without_plan: { customers: 3, plans: ['gold'] } })).toEqual([
     expect.stringContaining('not configured: 3.'),
   ]);

@@ -166,7 +166,13 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
       notices: { pending: 2, dead: 1 },
       customersWithoutPlan: { customers: 0, plans: [] },
       upstreams: [
-        { url: 'http://conversations:3000', up: false, reason: 'unreachable', fault: 'connect ECONNREFUSED' },
+        {
+          backend: 'default',
+          url: 'http://conversations:3000',
+          up: false,
+          reason: 'unreachable',
+          fault: 'connect ECONNREFUSED',
+        },
       ],
     }),
     pageFiles: lazyPageFiles('console'),

@@ -4,7 +4,7 @@ import { assessReadiness } from '../../../src/control/ops/readiness.ts';
 const READY = {
   draining: false,
   store: { reached: true, up: true, wiped: false, empty: false, evicted: false, refusing: false },
-  upstreamUp: true,
+  backendsUp: true,
 };
 
 it.each([
@@ -24,7 +24,7 @@ it.each([
     'degraded',
     ['store_refusing'],
   ],
-  ['no upstream is in service', { ...READY, upstreamUp: false }, 'degraded', ['upstream_down']],
+  ['a backend has no upstream in service', { ...READY, backendsUp: false }, 'degraded', ['upstream_down']],
   [
     'the store was never reached',
     { ...READY, store: { ...READY.store, reached: false, up: false } },

@@ -62,6 +62,7 @@ describe('a sampled request', () => {
       [names.ATTR_URL_SCHEME]: 'http',
       'tollgate.plan': 'starter',
       'tollgate.quota.mode': expect.stringMatching(/^(lease|store)$/),
+      'tollgate.backend': 'default',
     });
     expect(client).toMatchObject({ name: 'GET', traceId: server.traceId, parentSpanId: server.spanId, isError: false });
     expect(client?.attributes).toEqual({
@@ -71,6 +72,7 @@ describe('a sampled request', () => {
       [names.ATTR_SERVER_ADDRESS]: '127.0.0.1',
       [names.ATTR_SERVER_PORT]: Number(port),
       [names.ATTR_URL_FULL]: `${system.backend.url}${ONE}`,
+      'tollgate.backend': 'default',
     });
     expect(server.resource).toMatchObject({
       [names.ATTR_SERVICE_NAME]: 'tollgate',

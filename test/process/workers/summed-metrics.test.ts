@@ -14,7 +14,7 @@ function metricsOf({ version = '1', usage = {}, upstreamUp, storeUp = true }: Fa
     version,
     running: { hash: `hash-${version}`, loadedAtMs: 1000 },
     storeStatus: () => ({ up: storeUp, reached: true, wiped: false, empty: false, evicted: false, refusing: false }),
-    upstreams: () => (upstreamUp === undefined ? [] : [{ url: 'http://a', up: upstreamUp }]),
+    upstreams: () => (upstreamUp === undefined ? [] : [{ backend: 'default', url: 'http://a', up: upstreamUp }]),
     highestUsage: () => Object.entries(usage).map(([customer, ratio]) => ({ customer, ratio })),
     droppedLogLines: () => 1,
     defaultMetrics: true,
@@ -103,7 +103,7 @@ describe('the metrics of several workers', () => {
     expect(await read(sums, own, 'tollgate_inflight_requests')).toEqual({ '': 3 });
     expect(await read(sums, own, 'tollgate_store_up')).toEqual({ '': 0 });
     expect(await read(sums, own, 'tollgate_degraded')).toEqual({ '': 1 });
-    expect(await read(sums, own, 'tollgate_upstream_up')).toEqual({ 'upstream="http://a"': 0 });
+    expect(await read(sums, own, 'tollgate_upstream_up')).toEqual({ 'backend="default",upstream="http://a"': 0 });
     expect(await read(sums, own, 'tollgate_certificate_expiry_timestamp_seconds')).toEqual({ '': 4 });
     expect(await read(sums, own, 'tollgate_customer_usage_ratio')).toEqual({
       'customer="x"': 0.7,

@@ -30,10 +30,10 @@ describe('a change of keys', () => {
   async function step(pems: readonly string[]) {
     const clock = new HeldClock();
     const keys = await importSigningKeys(pems);
-    const options = { keys, issuer: 'tollgate', audience: AUDIENCE, ttlSeconds: 60, clock, entries: 10 };
+    const options = { keys, issuer: 'tollgate', ttlSeconds: 60, clock, entries: 10 };
     return {
       published: keys.published,
-      assertion: await new Assertions(options).of('acme', 'starter', 'key_1'),
+      assertion: await new Assertions(options).of('acme', 'starter', 'key_1', AUDIENCE),
       clock,
     };
   }

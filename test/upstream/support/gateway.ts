@@ -1,11 +1,19 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
+import { systemClock, systemScheduler } from '../../../src/base/clock.ts';
 import { resetSocket } from '../../../src/base/reset-socket.ts';
+import { Backend, type BackendOptions } from '../../../src/upstream/backend.ts';
 import { FAILURE_PROBLEMS } from '../../../src/upstream/failures.ts';
-import type { ForwardHandlers, ForwardOutcome, ForwardRequest } from '../../../src/upstream/forward-request.ts';
-import { createForwarder, type Forwarder, type ForwarderOptions } from '../../../src/upstream/forwarder.ts';
+import type {
+  Destination,
+  ForwardHandlers,
+  ForwardOutcome,
+  ForwardRequest,
+} from '../../../src/upstream/forward-request.ts';
+import { createForwarder } from '../../../src/upstream/forwarder.ts';
+import { lookupAddresses } from '../../../src/upstream/http1/addresses.ts';
+import { type ConnectOptions, createConnect } from '../../../src/upstream/http1/connect.ts';
 
 /** As the edge does it, for connections that have no complete response before. */
 function breakOff(res: ServerResponse): void {
@@ -19,12 +27,15 @@ function localUrl(port: number): URL {
 
 export interface Gateway {
   readonly port: number;
-  readonly forwarder: Forwarder;
+  readonly backend: Backend;
   /** The next outcome that was not asked for yet; rejects with what the forwarder rejects with. */
   nextOutcome(): Promise<ForwardOutcome>;
 }
 
-export interface GatewayOptions extends Partial<ForwarderOptions> {
+export interface GatewayOptions extends Partial<BackendOptions>, Partial<Omit<Destination, 'backend'>> {
+  readonly connectTimeoutMs?: number;
+  readonly tls?: ConnectOptions['tls'];
+  readonly ownHeaderNames?: ReadonlySet<string>;
   /** What one request is forwarded with, where it is not the default. */
   request?: (url: string) => Partial<ForwardRequest & Pick<ForwardHandlers<ForwardRequest>, 'responseLines'>>;
   beforeForwarding?: (req: IncomingMessage) => Promise<void>;
@@ -35,24 +46,34 @@ export async function startGateway(
   upstreamPort: number | readonly [number, ...number[]],
   options: GatewayOptions = {},
 ): Promise<Gateway> {
-  const { request, beforeForwarding, ...forwarderOptions } = options;
-  const [first, ...others] = typeof upstreamPort === 'number' ? [upstreamPort] : upstreamPort;
-  const forwarder = createForwarder({
-    urls: [localUrl(first), ...others.map(localUrl)],
+  const { request, beforeForwarding, connectTimeoutMs = 5_000, tls, ...given } = options;
+  const { clock = systemClock, ownHeaderNames = new Set(['x-request-id']) } = options;
+  const ports = typeof upstreamPort === 'number' ? [upstreamPort] : upstreamPort;
+  const backend = new Backend({
+    backend: 'default',
+    load: { inFlight: 0, latestAtMs: 0 },
+    isWithinShare: () => true,
+    urls: ports.map(localUrl),
+    connectTo: (url, lookup) => createConnect(url, connectTimeoutMs, { lookup, tls }),
+    lookup: lookupAddresses,
+    scheduler: systemScheduler,
     balance: 'round_robin',
-    connectTimeoutMs: 5_000,
+    maxConnections: 8,
+    maxConnectionsPerCustomer: options.maxConnections ?? 8,
+    maxWaitingPerCustomer: () => 1_000,
+    maxHeaderBytes: 16_384,
+    observer: { changed() {}, retry() {} },
+    clock,
+    ...given,
+  });
+  const destination = {
     responseTimeoutMs: 10_000,
     idleTimeoutMs: 15_000,
     totalTimeoutMs: 15_000,
-    maxConnections: 8,
-    maxConnectionsPerCustomer: forwarderOptions.maxConnections ?? 8,
-    maxWaitingPerCustomer: () => 1_000,
-    maxHeaderBytes: 16_384,
-    ownHeaderNames: new Set(['x-request-id']),
-    observer: { changed() {}, retry() {} },
-    clock: systemClock,
-    ...forwarderOptions,
-  });
+    ...given,
+    backend,
+  };
+  const forwarder = createForwarder({ ownHeaderNames, clock });
   const outcomes: Promise<ForwardOutcome>[] = [];
   const wanted: ((outcome: Promise<ForwardOutcome>) => void)[] = [];
 
@@ -74,6 +95,7 @@ export async function startGateway(
           beginDeadlineWallMs: Number.POSITIVE_INFINITY,
           ...given,
         },
+        destination,
         {
           responseLines,
           onOutcome: (_request, outcome) => onOutcome(outcome),
@@ -100,11 +122,11 @@ export async function startGateway(
   onTestFinished(async () => {
     server.closeAllConnections();
     server.close();
-    await forwarder.close();
+    await backend.close();
   });
   return {
     port: (server.address() as AddressInfo).port,
-    forwarder,
+    backend,
     nextOutcome: () => outcomes.shift() ?? new Promise((resolve) => wanted.push(resolve)),
   };
 }
