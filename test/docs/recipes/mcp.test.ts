@@ -70,7 +70,7 @@ function createMcpServer() {
 
 async function start(upstream: Record<string, unknown> = {}) {
   const mcp = createMcpServer();
-  const config = configOf('mcp');
+  const config = configOf('mcp', 'upstream:');
   const settings = { ...config, upstream: { ...config.upstream, ...upstream }, usage_path: '/usage' };
   const system = await startSystem({ answer: mcp.answer, config: settings as unknown as typeof config });
   return { ...system, mcp };
@@ -163,6 +163,29 @@ it('a client of 2025-11-25 has a session of its own, a stream that it resumes, a
   expect((await client.end()).status).toBe(204);
   expect((await client.post({ method: 'tools/list', id: 4 })).status).toBe(404);
   expect(await usedUnits({ gateway })).toBe(7);
+});
+
+it('a user signs in at the server: both credentials have a header, and the metadata needs none', async () => {
+  const challenge = 'Bearer resource_metadata="https://api.example.com/.well-known/oauth-protected-resource/mcp"';
+  const config = { ...configOf('mcp', 'upstream:'), ...configOf('mcp', 'key_headers'), usage_path: '/usage' };
+  const { gateway, backend, key } = await startSystem({
+    config: config as unknown as Record<string, Record<string, unknown>>,
+    answer: ({ url, headers }, res) => {
+      const isAllowed = url !== ENDPOINT || headers.authorization === 'Bearer token-of-a-user';
+      res.writeHead(isAllowed ? 200 : 401, isAllowed ? {} : { 'WWW-Authenticate': challenge }).end('{}');
+    },
+  });
+  const send = async (path: string, headers: Record<string, string> = {}) => {
+    const { status, headers: sent } = await fetch(gateway.public + path, { headers });
+    return [status, sent.get('www-authenticate')];
+  };
+  const ofKey = { 'X-API-Key': key };
+  expect(await send(ENDPOINT)).toEqual([401, expect.stringMatching(/^ApiKey /)]);
+  expect(await send(ENDPOINT, ofKey)).toEqual([401, challenge]);
+  expect(await send(`/.well-known/oauth-protected-resource${ENDPOINT}`)).toEqual([200, null]);
+  expect(await send(ENDPOINT, { ...ofKey, Authorization: 'Bearer token-of-a-user' })).toEqual([200, null]);
+  expect(backend.seen).toHaveLength(3);
+  expect(JSON.stringify(backend.seen)).not.toContain(key);
 });
 
 it('comments keep a stream open for longer than idle_timeout_ms', async () => {

@@ -20,9 +20,9 @@ export function blockOf(recipe: string, language: string, text = ''): string {
   return block[2];
 }
 
-/** Returns the sections of the config file in a recipe, without the addresses. */
-export function configOf(recipe: string): Sections {
-  const sections: Sections = parse(blockOf(recipe, 'yaml'));
+/** Returns the sections of the config file in a recipe, or of the one with this text, without the addresses. */
+export function configOf(recipe: string, text = ''): Sections {
+  const sections: Sections = parse(blockOf(recipe, 'yaml', text));
   for (const section of Object.values(sections)) for (const place of PLACES) delete section[place];
   return sections;
 }
