@@ -1,46 +1,26 @@
-/**
- * The quick start: a gateway in front of the sample backend, with demo customers. Starts with an empty store, so that the
- * tour in README.md can be repeated, unless QUICK_START_STORE names a file that keeps its customers, keys and counters.
- * Generates an admin token unless TOLLGATE_ADMIN_TOKEN is set. Further arguments are options of `tollgate start`.
- */
-import { randomBytes } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { AdminClient } from '../src/api/client/admin-client.ts';
+/** The quick start: `tollgate try` that has a sample API, with a customer for each plan, for users who give no URL. */
 import { runCommandLine } from '../src/cli/command-line.ts';
-import { processEnvironment } from '../src/config/environment.ts';
-import { banner } from './banner.ts';
-import { createDemoCustomers, createPortalLink } from './customers.ts';
+import type { TriedApi } from '../src/cli/try/tried-api.ts';
 import { startSampleBackend } from './sample-backend/sample-backend.ts';
 
-// config/quickstart.yaml uses these variables. A reload reads them again.
-const env = processEnvironment();
-if (!env.QUICK_START_STORE) {
-  const folder = mkdtempSync(join(tmpdir(), 'tollgate-quick-start-'));
-  process.on('exit', () => rmSync(folder, { recursive: true, force: true }));
-  env.QUICK_START_STORE = join(folder, 'store.sqlite');
-}
-const generatedToken = env.TOLLGATE_ADMIN_TOKEN ? undefined : randomBytes(24).toString('base64url');
-const token = env.TOLLGATE_ADMIN_TOKEN || generatedToken || '';
-env.TOLLGATE_ADMIN_TOKEN = token;
-const backend = await startSampleBackend({ host: '127.0.0.1', port: 0 });
-env.SAMPLE_BACKEND_URL = backend.url.origin;
+const sample: Omit<TriedApi, 'url'> = {
+  name: 'a sample backend',
+  template: 'gateway.yaml',
+  customers: [
+    { id: 'demo-starter', name: 'Demo Starter', plan: 'starter', key: 'tg_demo_starter' },
+    { id: 'demo-professional', name: 'Demo Professional', plan: 'professional', key: 'tg_demo_professional' },
+    { id: 'demo-business', name: 'Demo Business', plan: 'business', key: 'tg_demo_business' },
+    {
+      id: 'demo-enterprise',
+      name: 'Demo Enterprise',
+      plan: 'enterprise',
+      requests_per_hour: 50_000,
+      key: 'tg_demo_enterprise',
+    },
+  ],
+  example: { method: 'GET', target: '/v1/conversations?limit=2' },
+  next: 'In front of your own backend: npm start -- http://localhost:3000',
+};
 
-let portalLink = '';
-let keyHeader = '';
-const command = ['start', '--config', 'config/quickstart.yaml', ...process.argv.slice(2)];
-const status = await runCommandLine(command, {
-  // The public port opens when the demo customers exist: otherwise their keys would get 401 in the first moments.
-  async beforeListening({ admin = '', portal = '' }) {
-    const client = new AdminClient({ url: admin, token, tokenSource: 'TOLLGATE_ADMIN_TOKEN' });
-    await createDemoCustomers(client);
-    portalLink = await createPortalLink(client, portal);
-    [keyHeader = ''] = (await client.call('GET /admin/v1/config')).auth?.key_headers ?? [];
-  },
-  async onStarted({ admin = '', ...addresses }) {
-    // Only a generated token is shown: one that the user set would end up in the output.
-    process.stdout.write(banner({ ...addresses, admin, portalLink, keyHeader }, generatedToken));
-  },
-});
-process.exit(status);
+const startSample = async () => ({ ...sample, ...(await startSampleBackend({ host: '127.0.0.1', port: 0 })) });
+process.exit(await runCommandLine(['try', ...process.argv.slice(2)], { startSample }));

@@ -1,8 +1,10 @@
-import { Argument, Command, CommanderError, Option } from '@commander-js/extra-typings';
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { processEnvironment, removeUnverifiedTls } from '../config/environment.ts';
 import { ConfigError } from '../config/problems.ts';
+import { isKeyHeader } from '../formats/header-names.ts';
 import { LOG_FORMATS } from '../formats/path-and-origin.ts';
 import { readVersion } from '../process/version.ts';
+import { integerParser } from './admin-commands.ts';
 import { addAuditCommand } from './audit.ts';
 import { addCompleteIdsCommand } from './completion.ts';
 import { addCustomerCommands } from './customers.ts';
@@ -12,15 +14,22 @@ import { addNoticeCommands } from './notices.ts';
 import { addPortalCommands } from './portal.ts';
 import { addConfigCommands, addPreviewCommand } from './running-config.ts';
 import { addSimulateCommand } from './simulate.ts';
-import type { StartParts } from './start.ts';
 import { addStatusCommand } from './status.ts';
+import type { TriedApi } from './try/tried-api.ts';
 import { addExplainCommand, addUsageCommands } from './usage.ts';
+
+export interface ProgramParts {
+  /** Stops `start`; by default the signals of the process do. */
+  readonly stopping?: AbortSignal | undefined;
+  /** Starts the API that `try` takes if no URL is given. */
+  readonly startSample?: () => Promise<TriedApi>;
+}
 
 /**
  * Builds the command tree. Actions call `finish` with an exit status other than success. Commands that need the gateway's
- * own modules import them when they run, so that the others start quickly. `parts`: for the command `start`.
+ * own modules import them when they run, so that the others start quickly.
  */
-export function buildProgram(finish: (status: number) => void, parts?: StartParts): Command {
+export function buildProgram(finish: (status: number) => void, { stopping, startSample }: ProgramParts = {}): Command {
   const program = new Command('tollgate')
     .description('API gateway: checks API keys, holds customers to their hourly quota, forwards to one backend.')
     .version(readVersion())
@@ -33,7 +42,24 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
     .addOption(new Option('--log-format <format>', 'overrides logging.format').choices(LOG_FORMATS))
     .action(async ({ config, logFormat }) => {
       const { start } = await import('./start.ts');
-      finish(await start(config, logFormat, parts));
+      finish(await start(config, logFormat, stopping));
+    });
+  program
+    .command('try')
+    .description('run a gateway in front of your backend on 127.0.0.1 until Ctrl-C, with a key to try it')
+    .argument('[url]', 'the backend: http(s)://host[:port][/base]')
+    .option('--openapi <description>', 'forward only what this OpenAPI file, or the file at this URL, describes')
+    .option('--requests-per-hour <number>', 'the quota of a customer (default: 1000)', integerParser(1))
+    .option('--key-header <name>', 'the header for the key (default: Authorization)', parseKeyHeader)
+    .option(
+      '--port <number>',
+      'the first port to use; the next free ones follow (default: 8080)',
+      integerParser(0, 65_535),
+    )
+    .option('--save <folder>', 'start nothing: write the files for production into a new folder')
+    .action(async (url, options) => {
+      const { tryGateway } = await import('./try/try-gateway.ts');
+      finish(await tryGateway(url, options, startSample));
     });
   program
     .command('check-config')
@@ -94,8 +120,14 @@ export function buildProgram(finish: (status: number) => void, parts?: StartPart
 const TLS_IS_VERIFIED =
   'warning: NODE_TLS_REJECT_UNAUTHORIZED=0 is ignored, certificates are verified: name your authority in upstream.tls.ca_file or store.tls.ca_file, or in the variable NODE_EXTRA_CA_CERTS';
 
-/** Runs one command line. Resolves to the exit status: see {@link EXIT}. `parts`: for the command `start`. */
-export async function runCommandLine(args: readonly string[], parts?: StartParts): Promise<number> {
+/** @throws InvalidArgumentError */
+function parseKeyHeader(name: string): string {
+  if (isKeyHeader(name)) return name;
+  throw new InvalidArgumentError('It must be Authorization, or a header without another meaning, such as X-API-Key.');
+}
+
+/** Runs one command line. Resolves to the exit status: see {@link EXIT}. */
+export async function runCommandLine(args: readonly string[], parts?: ProgramParts): Promise<number> {
   let status: number = EXIT.success;
   const program = buildProgram((result) => {
     status = result;

@@ -18,6 +18,8 @@ interface RoutesOptions {
   readonly check?: string;
 }
 
+export type RouteEntry = Pick<DescribedRoute, 'path' | 'methods' | 'scope'>;
+
 /** Bounds the output for a hostile description. */
 const MAX_WARNINGS = 1000;
 
@@ -25,11 +27,9 @@ const MAX_WARNINGS = 1000;
 export async function printRoutes(source: string, { base, check }: RoutesOptions): Promise<number> {
   const prefix = base?.replace(/\/$/, '');
   if (prefix && !isPrefix(prefix)) throw new UsageError('--base must be a path of literal segments, such as /api/v1');
-  const { routes, warnings } = await readOpenApi(source, prefix);
-  for (const warning of warnings.slice(0, MAX_WARNINGS)) remark(printable(warning));
-  if (warnings.length > MAX_WARNINGS) remark(`${source}: warning: ${warnings.length - MAX_WARNINGS} more warnings`);
+  const routes = await readDescribedRoutes(source, prefix);
   if (check === undefined) {
-    await print(`routes:\n${routes.map(asYaml).join('')}`);
+    await print(routesSection(routes));
     return EXIT.success;
   }
   const config = await readRoutes(check);
@@ -40,8 +40,21 @@ export async function printRoutes(source: string, { base, check }: RoutesOptions
   return differences.length > 0 ? EXIT.failure : EXIT.success;
 }
 
+/** Reads an OpenAPI description, and prints its warnings. `base`: in place of the path of the first server. */
+export async function readDescribedRoutes(source: string, base: string | undefined) {
+  const { routes, warnings } = await readOpenApi(source, base);
+  for (const warning of warnings.slice(0, MAX_WARNINGS)) remark(printable(warning));
+  if (warnings.length > MAX_WARNINGS) remark(`${source}: warning: ${warnings.length - MAX_WARNINGS} more warnings`);
+  return routes;
+}
+
+/** Returns routes as a section of the config file. */
+export function routesSection(routes: readonly RouteEntry[]): string {
+  return `routes:\n${routes.map(asYaml).join('')}`;
+}
+
 /** Quoted, because braces and colons have a meaning in YAML. A scope must not name a variable of the gateway. */
-function asYaml({ path, methods, scope }: Pick<DescribedRoute, 'path' | 'methods' | 'scope'>): string {
+function asYaml({ path, methods, scope }: RouteEntry): string {
   const scoped = scope === undefined ? '' : `, scope: ${JSON.stringify(scope).replaceAll('${', () => '$${')}`;
   return `  - { path: ${JSON.stringify(path)}, methods: [${methods.join(', ')}]${scoped} }\n`;
 }

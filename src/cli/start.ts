@@ -8,23 +8,26 @@ import { receiveSignals } from './process-signals.ts';
 
 type LogFormat = Config['logging']['format'];
 
-export interface StartParts {
-  /** Stops the gateway; by default the signals of the process do. */
-  readonly stopping?: AbortSignal | undefined;
+interface RunParts {
+  readonly stopping: AbortSignal;
   readonly beforeListening?: BeforeListening;
   /** Called once the gateway serves. */
   readonly onStarted?: (addresses: GatewayAddresses) => Promise<void>;
 }
 
+/** Runs the gateway of a config file until `stopping` is aborted. `logFormat` replaces the file's format. */
+export async function start(file: string, logFormat?: LogFormat, stopping = receiveSignals()): Promise<number> {
+  const config = await loadConfig(file, processEnvironment());
+  return runGateway(logFormat ? { ...config, logging: { ...config.logging, format: logFormat } } : config, {
+    stopping,
+  });
+}
+
 /**
- * Runs the gateway until `stopping` is aborted, then drains. SIGHUP reloads the configuration. `logFormat` replaces the
- * file's format. Rejects if `onStarted` does before that.
+ * Runs the gateway until `stopping` is aborted, then drains. SIGHUP reloads the configuration. Rejects if `onStarted`
+ * does before that.
  */
-export async function start(file: string, logFormat?: LogFormat, parts: StartParts = {}): Promise<number> {
-  const { stopping = receiveSignals(), beforeListening, onStarted } = parts;
-  const environment = processEnvironment();
-  const loaded = await loadConfig(file, environment);
-  const config = logFormat ? { ...loaded, logging: { ...loaded.logging, format: logFormat } } : loaded;
+export async function runGateway(config: Config, { stopping, beforeListening, onStarted }: RunParts): Promise<number> {
   if (stopping.aborted) return 0;
   const gateway = await (workerCount(config) > 1
     ? startWithWorkers(config, beforeListening)

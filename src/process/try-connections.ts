@@ -26,7 +26,7 @@ interface ConnectionFinding extends StoreFinding {
 
 /** Tries the store, then each upstream, with at least one finding for each. Writes nothing, and never rejects. */
 export async function tryConnections(config: Config): Promise<readonly ConnectionFinding[]> {
-  const [store, ...upstreams] = await Promise.all([tryStoreOf(config), ...tryUpstreamsOf(config)]);
+  const [store, upstreams] = await Promise.all([tryStoreOf(config), tryUpstreams(config)]);
   const isUsable = store.every(({ outcome }) => outcome !== 'error');
   return [...store, ...(isUsable ? await findingsOfRecords(config) : []), ...upstreams];
 }
@@ -108,8 +108,11 @@ const scopesWithoutRoute: FindInRecords = async ({ routes }, records, signal) =>
   return { outcome: 'warning', text: `keys with scopes that no route has: ${keys} (${[...unknown].join(', ')})` };
 };
 
-function tryUpstreamsOf({ backends }: Config): Promise<ConnectionFinding>[] {
-  return [...backends].flatMap(([name, backend]) => backend.urls.map((url) => tryUpstreamOf(name, url, backend)));
+/** Tries each upstream. Never rejects. */
+export async function tryUpstreams({ backends }: Config): Promise<ConnectionFinding[]> {
+  return Promise.all(
+    [...backends].flatMap(([name, backend]) => backend.urls.map((url) => tryUpstreamOf(name, url, backend))),
+  );
 }
 
 async function tryUpstreamOf(name: string, url: string, backend: BackendConfig): Promise<ConnectionFinding> {

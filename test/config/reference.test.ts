@@ -38,13 +38,10 @@ function pathsOf(value: unknown, path: string, known: ReadonlySet<string>): stri
   });
 }
 
-test.each(['gateway.yaml', 'any-backend.yaml', 'quickstart.yaml'])(
-  'every key that %s uses is in the reference',
-  async (name) => {
-    const known = new Set(configReference().map(({ path }) => path));
-    const file = parse(await readFile(resolve(import.meta.dirname, '../../config', name), 'utf8'));
-    const paths = pathsOf(file, '', known);
-    expect(paths.length).toBeGreaterThanOrEqual(10);
-    for (const path of paths) expect(known).toContain(path);
-  },
-);
+test.each(['gateway.yaml', 'any-backend.yaml'])('every key that %s uses is in the reference', async (name) => {
+  const known = new Set(configReference().map(({ path }) => path));
+  const file = parse(await readFile(resolve(import.meta.dirname, '../../config', name), 'utf8'));
+  const paths = pathsOf(file, '', known);
+  expect(paths.length).toBeGreaterThanOrEqual(10);
+  for (const path of paths) expect(known).toContain(path);
+});

@@ -1,13 +1,12 @@
 /** The quick start as its users run it. */
+import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { expect, it } from 'vitest';
-import { temporaryFile } from '../cli/support.ts';
 import { codeOf, exchange } from '../portal/support.ts';
-import { bearer, callAdmin } from '../support/admin.ts';
+import { bearer } from '../support/admin.ts';
 import { eventually } from '../support/eventually.ts';
-import { ADMIN_TOKEN } from '../support/gateway.ts';
-import { type RunningGateway, runQuickStart, startQuickStart } from '../support/process.ts';
+import { startQuickStart } from '../support/process.ts';
 import { freePort } from '../support/redis-server.ts';
 
 it('serves every demo customer on both prefixes, each with its own quota', async () => {
@@ -71,55 +70,6 @@ it('listens on 127.0.0.1 and no other address of the machine', async () => {
   }
 });
 
-it('remembers over a crash what was used', async () => {
-  const env = { QUICK_START_STORE: `${await temporaryFile('unused', '')}.sqlite` };
-  const gateway = await startQuickStart(env);
-  const remaining = async (url: string) =>
-    (await fetch(`${url}/v1/conversations`, { headers: bearer('tg_demo_starter') })).headers.get(
-      'x-ratelimit-remaining',
-    );
-  expect(await remaining(gateway.public)).toBe('999');
-  expect(await remaining(gateway.public)).toBe('998');
-  gateway.signal('SIGKILL');
-  await gateway.finished;
-  const again = await startQuickStart(env);
-  expect(await remaining(again.public)).toBe('997');
-});
-
-it('creates its customers by the admin API once, and leaves those of a kept store as they are', async () => {
-  const env = { QUICK_START_STORE: `${await temporaryFile('unused', '')}.sqlite`, TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN };
-  const first = await startQuickStart(env);
-  const actions = async (gateway: RunningGateway) => {
-    const { body } = await callAdmin(gateway, '/admin/v1/audit');
-    const { items } = body as { items: Record<string, string>[] };
-    return items
-      .filter(({ action }) => action !== 'portal_session.create')
-      .map(({ action, customer }) => `${action} ${customer}`)
-      .toReversed();
-  };
-  const created = ['starter', 'professional', 'business', 'enterprise'].flatMap((plan) => [
-    `customer.create demo-${plan}`,
-    `key.import demo-${plan}`,
-  ]);
-  expect(await actions(first)).toEqual(created);
-  const path = '/admin/v1/customers/demo-starter';
-  await callAdmin(first, path, { method: 'PATCH', body: { suspended: true } });
-  first.signal('SIGTERM');
-  expect((await first.finished).status).toBe(0);
-  const second = await startQuickStart(env);
-  expect(await actions(second)).toEqual([...created, expect.stringMatching(/ demo-starter$/)]);
-  expect((await callAdmin(second, path)).body.suspended).toBe(true);
-});
-
-it('ends with status 1 and the reason if the gateway cannot start, and takes the options of tollgate start', async () => {
-  const env = { QUICK_START_STORE: '/dev/null/store.sqlite' };
-  expect(await runQuickStart({ args: ['--log-format', 'pretty'], env })).toMatchObject({
-    status: 1,
-    stderr: expect.stringMatching(/^tollgate: .*\n$/),
-  });
-  expect((await runQuickStart({ args: ['--fast'], env })).status).toBe(2);
-});
-
 function accepts(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connect(port, host);
@@ -143,4 +93,17 @@ it('serves a demo key from the first moment in which the public port is open', a
   });
   expect(first).toBe(200);
   await starting;
+});
+
+it('applies changes of the config file that it prints', async () => {
+  const gateway = await startQuickStart();
+  const [file = ''] = /\S+gateway\.yaml$/m.exec(gateway.output()) ?? [];
+  const route = '  - { path: "/api/v1/conversations/{id}/messages", methods: [POST] }';
+  await writeFile(file, (await readFile(file, 'utf8')).replace(/^routes:$/m, `$&\n${route}`));
+  const headers = { ...bearer('tg_demo_starter'), 'Content-Type': 'application/json' };
+  const url = `${gateway.public}/v1/conversations/conv_01KF0BMKXZZPWHQNN12ZTYQ3XZ/messages`;
+  await eventually('the route is there', async () => {
+    const { status } = await fetch(url, { method: 'POST', headers, body: '{"text":"Hello"}' });
+    return status === 201;
+  });
 });

@@ -16,7 +16,7 @@ const ANY_BACKEND = { routes, aliases, usage_path, plans };
 
 it('any-backend.yaml forwards each of its methods on any path, as sent, and refuses all others', async () => {
   const { gateway, backend, key } = await startSystem({ config: ANY_BACKEND });
-  const paths = ['/', '/x', '/a/b%20c/', '/api/v1/usage', '/v1/conversations/1?q=%2F', '/_gateway/usage/x'];
+  const paths = ['/', '/x', '/a/b%20c/', '/api/v1/usage', '/v1/conversations/1?q=%2F', '/_tollgate/usage/x'];
   const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
   for (const method of methods) {
     for (const path of paths) {
@@ -38,9 +38,9 @@ it('any-backend.yaml forwards each of its methods on any path, as sent, and refu
     const answer = await fetch(gateway.public + path, { method: 'DELETE', headers: bearer(key) });
     expect([400, 404], path).toContain(answer.status);
   }
-  const usage = await fetch(`${gateway.public}/_gateway/usage`, { headers: bearer(key) });
+  const usage = await fetch(`${gateway.public}/_tollgate/usage`, { headers: bearer(key) });
   expect(await usage.json()).toMatchObject({ customer: 'acme', used: methods.length * paths.length });
-  expect((await fetch(`${gateway.public}/_gateway/usage/`, { method: 'DELETE', headers: bearer(key) })).status).toBe(
+  expect((await fetch(`${gateway.public}/_tollgate/usage/`, { method: 'DELETE', headers: bearer(key) })).status).toBe(
     404,
   );
   expect(backend.seen).toHaveLength(methods.length * paths.length);

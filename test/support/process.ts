@@ -55,14 +55,21 @@ export async function startProgram({ args, env, program }: ProcessSettings): Pro
 
 /** Runs what `npm start` runs, until it has printed what to try. Killed when the test ends. */
 export async function startQuickStart(env: Readonly<Record<string, string>> = {}): Promise<RunningGateway> {
-  const gateway = await untilStarted(launch({ args: [], env: { ...ANY_PORTS, ...env } }, QUICK_START));
-  await eventually('the banner is complete', () => gateway.output().includes('Ctrl-C stops it.'));
-  return gateway;
+  return await untilBanner(launch({ args: [], env: { ...ANY_PORTS, ...env } }, QUICK_START));
 }
 
-/** Runs what `npm start` runs to its end. */
-export async function runQuickStart({ args, env }: ProcessSettings): Promise<Finished> {
-  return launch({ args, env: { ...ANY_PORTS, ...env } }, QUICK_START).finished;
+/** Runs `try` with the given arguments until it has printed what to try. Killed when the test ends. */
+export async function startTry(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<RunningGateway> {
+  return await untilBanner(launch({ args: ['try', ...args], env }));
+}
+
+async function untilBanner(program: ReturnType<typeof launch>): Promise<RunningGateway> {
+  const gateway = await untilStarted(program);
+  await eventually('the banner is complete', () => gateway.output().includes('Ctrl-C stops it.'));
+  return gateway;
 }
 
 async function untilStarted({ child, finished, output, sawLine }: ReturnType<typeof launch>): Promise<RunningGateway> {
