@@ -6,8 +6,8 @@ import { quarterOf } from '../base/quarter.ts';
 import { ConcurrencyLimiter } from '../customers/quota/concurrency.ts';
 import { hasGeneratedKey } from './credentials.ts';
 
-/** What counts all requests without a key. No address block is empty. */
-const ALL = '';
+/** Counts all requests without a key. No address block has this text. */
+const ALL = 'all';
 
 /** Bounds the requests without a key in progress: all together, and those of each address block. */
 export class KeylessSlots {

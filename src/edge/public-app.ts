@@ -7,7 +7,7 @@ import type { Connections } from '../http/listener/connections.ts';
 import type { ForwardHandlers } from '../upstream/forward-request.ts';
 import type { Forwarder } from '../upstream/forwarder.ts';
 import { headerLineOf, KEYLESS_POLICY, passedHeaders } from '../upstream/request-headers.ts';
-import { readCredentials } from './credentials.ts';
+import { hasGeneratedKey, readCredentials } from './credentials.ts';
 import { createDecision, type DecisionParts, type Ending } from './decision.ts';
 import { guard } from './guard.ts';
 import { removeKeys } from './keyless.ts';
@@ -136,12 +136,16 @@ export function createPublicApp(parts: PublicAppParts): Express {
       requestId,
       settings,
     } = context;
+    const isKeyless = keylessBlock !== undefined;
     let lines = ownLines.requestId(requestId);
-    if (settings.identityHeaders && keylessBlock === undefined) {
+    if (settings.identityHeaders && !isKeyless) {
       lines += ownLines.customer(customer) + ownLines.plan(plan) + ownLines.keyId(keyId);
     }
     if (assertion !== undefined) lines += ownLines.assertion(assertion);
-    lines += ownLines.forwardedFor(client.forwardedFor) + ownLines.forwardedProto(client.proto);
+    // A key in it, which would remove it, must not hide the client's address from the backend.
+    const hasKey = isKeyless && hasGeneratedKey(client.forwardedFor);
+    lines += ownLines.forwardedFor(hasKey ? client.address : client.forwardedFor);
+    lines += ownLines.forwardedProto(client.proto);
     const forwardedHost = client.host ?? passed?.host ?? '';
     if (forwardedHost !== '') lines += ownLines.forwardedHost(forwardedHost);
     if (passed?.body.isChunked) lines += ownLines.transferEncoding('chunked');

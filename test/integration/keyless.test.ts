@@ -132,6 +132,7 @@ it('a generated key never reaches the backend, wherever the client puts it', asy
   const [seen] = backend.seen;
   expect(seen?.url).toBe('/health?a=1&b=2');
   expect(seen?.headers).toMatchObject({ 'x-kept': 'tg_not_a_key', 'x-also-kept': key.slice(0, -1) });
+  expect(seen?.headers).toMatchObject({ 'x-forwarded-for': '192.0.2.1', via: '1.1 tollgate' });
   const given = decodeURIComponent(JSON.stringify(seen));
   expect(given).not.toContain(key);
   expect(given).not.toContain(unknown);
