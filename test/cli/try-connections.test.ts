@@ -3,7 +3,7 @@
  * it must write nothing, end in time, and print no password.
  */
 import { createServer as createTlsServer } from 'node:https';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
@@ -73,6 +73,32 @@ describe('a single Redis', () => {
     expect(store).toMatch(new RegExp(`^store redis://127.0.0.1:${redis.port}: error: .*WRONGPASS`));
     expect(upstream).toBe(`upstream http://127.0.0.1:${port}: error: connect ECONNREFUSED 127.0.0.1:${port}`);
     expect(stdout + stderr).not.toContain('hunter2');
+  });
+
+  test('each upstream of each backend is tried, and a line names the backend and its setting', async () => {
+    const [backend, port] = [await startBackend(), await findClosedPort()];
+    onTestFinished(() => backend.close());
+    const tls = createTlsServer(createCertificate()).listen(0, '127.0.0.1');
+    onTestFinished(() => void tls.close());
+    await new Promise((resolve) => tls.once('listening', resolve));
+    const tlsPort = (tls.address() as AddressInfo).port;
+    const upstreams = `upstreams: { billing: { urls: ["${backend.url}", "http://127.0.0.1:${port}"] }, search: { urls: ["https://127.0.0.1:${tlsPort}"] } }`;
+    const routes =
+      'routes: [{ path: /a, methods: [GET], upstream: billing }, { path: /b, methods: [GET], upstream: search }]';
+    const found = await tryConnections(await load(`store: { url: "${redis.url}" }\n${upstreams}\n${routes}\n`));
+    expect(found.slice(1)).toEqual([
+      {
+        subject: `upstream ${backend.url} of backend billing`,
+        outcome: 'ok',
+        text: expect.stringMatching(/^connected/),
+      },
+      { subject: `upstream http://127.0.0.1:${port} of backend billing`, outcome: 'error', text: expect.any(String) },
+      {
+        subject: `upstream https://127.0.0.1:${tlsPort} of backend search`,
+        outcome: 'error',
+        text: expect.stringContaining('in upstreams.search.tls.ca_file'),
+      },
+    ]);
   });
 
   test('each command that is not permitted is named, though nothing is written', async () => {

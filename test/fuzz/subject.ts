@@ -48,7 +48,12 @@ export async function startSubject(): Promise<Subject> {
       admin: { ...anyPort, token: ADMIN_TOKEN },
       store: { url: 'sqlite:store.sqlite' },
       upstream: { urls: [upstream.url] },
-      routes: ['/api/v1/conversations', '/api/v1/conversations/{id}'].map((path) => ({ path, methods: METHODS })),
+      // The server as another backend, with connections of its own.
+      upstreams: { second: { urls: [upstream.url] } },
+      routes: [
+        { path: '/api/v1/conversations', methods: METHODS },
+        { path: '/api/v1/conversations/{id}', methods: METHODS, upstream: 'second' },
+      ],
       // A body that mutation has made longer than what is sent must not count as a hang.
       limits: { body_stall_timeout_ms: 200 },
       plans: { starter: { requests_per_hour: 1_000_000_000 } },

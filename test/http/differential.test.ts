@@ -3,12 +3,16 @@ import { describe, expect, it } from 'vitest';
 import { fieldValues } from './support/http-reader.ts';
 import { expectCanonical, get, useHttpSystem } from './support/system.ts';
 
-const READ_ROUTES = ['/api/v1/conversations', '/api/v1/conversations/{id}'].map((path) => ({ path, methods: ['GET'] }));
 const system = useHttpSystem({
+  hasSecond: true,
   config: {
     auth: { failures_per_minute: 100_000 },
     limits: { body_stall_timeout_ms: 100 },
-    routes: [...READ_ROUTES, { path: '/api/upload', methods: ['POST', 'PUT', 'DELETE'] }] as never,
+    routes: [
+      { path: '/api/v1/conversations', methods: ['GET'] },
+      { path: '/api/v1/conversations/{id}', methods: ['GET'], upstream: 'second' },
+      { path: '/api/upload', methods: ['POST', 'PUT', 'DELETE'], upstream: 'second' },
+    ] as never,
   },
 });
 

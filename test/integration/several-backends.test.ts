@@ -5,7 +5,7 @@ import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { temporaryFile } from '../cli/support.ts';
 import { rewrite, takeOver } from '../control/reload/support.ts';
-import { callAdmin } from '../support/admin.ts';
+import { bearer, callAdmin } from '../support/admin.ts';
 import { readMetric } from '../support/metrics.ts';
 import { get, openBackend, openHeldBackend, routesTo, startWithBackends } from '../support/several-backends.ts';
 import { createPemPair } from '../upstream/identity/support.ts';
@@ -220,6 +220,40 @@ describe('a reload', () => {
     expect(await takeOver(system.gateway)).toBe('applied');
     await expect.poll(open).toBe(0);
   });
+});
+
+it('no request is ever sent to another backend: not as a retry, not after a reset', async () => {
+  let resets = 0;
+  const server = createServer((req) => {
+    resets++;
+    req.socket.destroy();
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await new Promise((resolve) => server.once('listening', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const system = await startWithBackends({ bad: { urls: [url] } });
+  expect(await get(system, 'default')).toEqual([200]);
+  expect(await get(system, 'bad')).toEqual([502, 'bad_gateway']);
+  expect(resets).toBe(2);
+  const { gateway, key } = system;
+  const post = await fetch(`${gateway.public}/bad/x`, { method: 'POST', body: 'a', headers: bearer(key) });
+  expect([post.status, resets]).toEqual([502, 3]);
+  expect(system.backend.seen.map((seen) => seen.url)).toEqual(['/default/x']);
+});
+
+it('a stop lets the requests of each backend complete', async () => {
+  const [one, two] = [await openHeldBackend(), await openHeldBackend()];
+  const system = await startWithBackends(
+    { one: { urls: [one.url] }, two: { urls: [two.url] } },
+    { shutdown: { drain_ms: 60_000 } },
+  );
+  const answers = [get(system, 'one'), get(system, 'two')];
+  await expect.poll(() => [one.held.length, two.held.length]).toEqual([1, 1]);
+  const closing = system.gateway.close();
+  one.held[0]?.end();
+  two.held[0]?.end();
+  expect(await Promise.all(answers)).toEqual([[200], [200]]);
+  await closing;
 });
 
 describe('assertions', () => {

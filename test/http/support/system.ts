@@ -34,12 +34,14 @@ export interface HttpSystem {
 export interface HttpSystemSettings {
   readonly answer?: (request: ReadRequest) => UpstreamAnswer;
   readonly config?: Record<string, Record<string, unknown>>;
+  /** Whether routes may name the backend `second`: the same server, with connections of its own. */
+  readonly hasSecond?: boolean;
   /** Starts a server between the gateway and the backend. */
   readonly between?: (backendUrl: string) => Promise<{ readonly url: string; close(): Promise<void> }>;
 }
 
 /** One gateway for all tests of a file, before a backend that records bytes. */
-export function useHttpSystem({ answer, config = {}, between }: HttpSystemSettings = {}): HttpSystem {
+export function useHttpSystem({ answer, config = {}, hasSecond, between }: HttpSystemSettings = {}): HttpSystem {
   let server: Awaited<ReturnType<NonNullable<typeof between>>> | undefined;
   let store: TestStore;
   let upstream: RecordingUpstream;
@@ -54,10 +56,12 @@ export function useHttpSystem({ answer, config = {}, between }: HttpSystemSettin
     store = await EMBEDDED_STORE.start();
     upstream = await startRecordingUpstream(answer);
     server = await between?.(upstream.url);
+    const upstreamUrl = server?.url ?? upstream.url;
+    const second = hasSecond && { upstreams: { second: { urls: [upstreamUrl] } } };
     gateway = await startTestGateway({
       storeUrl: store.url,
-      upstreamUrl: server?.url ?? upstream.url,
-      config: { logging: { access: 'off' }, ...config },
+      upstreamUrl,
+      config: { logging: { access: 'off' }, ...second, ...config },
     });
     port = Number(new URL(gateway.public).port);
     key = await createCustomerWithKey(gateway, { id: CUSTOMER, plan: 'enterprise', requests_per_hour: 1_000_000 });
