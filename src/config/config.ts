@@ -35,6 +35,8 @@ interface DerivedValues {
   readonly disclosedFile: Disclosed;
   /** Absent: no admin API. */
   readonly admin?: AdminConfig | undefined;
+  /** Absent: no check listener. */
+  readonly check?: CheckConfig | undefined;
   /** Absent: no portal. */
   readonly portal?: PortalConfig | undefined;
   readonly store: StoreConfig;
@@ -58,7 +60,7 @@ interface DerivedValues {
 }
 
 /** The sections of listeners. */
-export type ListenerName = 'listen' | 'ops' | 'admin' | 'portal';
+export type ListenerName = 'listen' | 'ops' | 'admin' | 'portal' | 'check';
 
 /** The files that a configuration was read from; the environment is not included. */
 export interface ConfigSource {
@@ -86,6 +88,11 @@ export type Disclosed =
 
 /** `token`: never empty; absent: no token is accepted. `allowedHosts`: in lower case. */
 export type AdminConfig = Omit<Section<'admin'>, 'tokenFile'>;
+
+/** `token`: never empty; absent: none is needed. */
+export interface CheckConfig extends Omit<Section<'check'>, 'tokenFile'> {
+  readonly trustedProxies: readonly string[];
+}
 
 /** `publicUrl`: as the URL standard writes an origin. */
 export type PortalConfig = Section<'portal'>;

@@ -57,7 +57,9 @@ export function crossCheck(document: YamlDocument, isValid: SchemaCheck['isValid
   checkAliases(context);
   checkUsagePath(context);
   checkFormerPlans(context);
-  checkAdminToken(context);
+  checkToken('admin', context);
+  checkToken('check', context);
+  checkCheck(context);
   checkPortal(context);
   checkStore(context);
   checkKeyHeaders(context);
@@ -90,8 +92,9 @@ function validItems({ given, valid }: CheckContext, list: Path, ...inner: string
 
 function checkListeners({ given, valid, report }: CheckContext): void {
   const seen: { section: string; host: string; port: number }[] = [];
-  for (const section of ['listen', 'ops', 'admin', 'portal']) {
-    if ((section === 'admin' || section === 'portal') && !isMapping(given([section]))) continue;
+  for (const section of ['listen', 'ops', 'admin', 'portal', 'check']) {
+    const isAlwaysOpen = section === 'ops' || (section === 'listen' && backendPaths(given([])).length > 0);
+    if (!isAlwaysOpen && !isMapping(given([section]))) continue;
     const [host, port] = [valid([section, 'host']), valid([section, 'port'])];
     if (typeof host !== 'string' || typeof port !== 'number' || port === 0) continue;
     const same = seen.find(
@@ -191,7 +194,10 @@ function checkRouteBackends(context: CheckContext): void {
     if (typeof name !== 'string' || timeouts.every((timeout) => given([...route, timeout]) === undefined)) continue;
     checkOrder(context, route, ...timeouts, name === 'default' ? ['upstream'] : ['upstreams', name]);
   }
-  if (isRequired) report(['upstream'], 'is required, unless every route names a backend of upstreams');
+  const isCheckedOnly = isMapping(given(['check'])) && names.length === 0;
+  if (isRequired && !isCheckedOnly) {
+    report(['upstream'], 'is required, unless every route names a backend of upstreams, or there is a section check');
+  }
 }
 
 function checkAliases(context: CheckContext): void {
@@ -248,17 +254,29 @@ function checkFormerPlans(context: CheckContext): void {
   }
 }
 
-function checkAdminToken({ valid, report, secrets }: CheckContext): void {
-  const token = secrets('admin.token');
+function checkToken(section: 'admin' | 'check', { valid, report, secrets }: CheckContext): void {
+  const token = secrets(`${section}.token`);
   if (token.kind !== 'value') return;
   if (!/^[\x21-\x7e]+$/.test(token.value)) {
     report(token.path, 'must be printable ASCII without spaces, or no request could carry it');
   }
-  const host = valid(['admin', 'host']);
+  const host = valid([section, 'host']);
   if (typeof host === 'string' && !isLoopback(host) && token.value.length < MIN_TOKEN_LENGTH) {
     const advice = 'use a random one, such as from "openssl rand -hex 32"';
-    const rule = `must have at least ${MIN_TOKEN_LENGTH} characters unless admin.host is a loopback address`;
+    const rule = `must have at least ${MIN_TOKEN_LENGTH} characters unless ${section}.host is a loopback address`;
     report(token.path, `${rule}, because a shorter one can be guessed; ${advice}`);
+  }
+}
+
+function checkCheck({ given, valid, report, secrets }: CheckContext): void {
+  if (!isMapping(given(['check']))) return;
+  const host = valid(['check', 'host']);
+  if (secrets('check.token').kind === 'none' && typeof host === 'string' && !isLoopback(host)) {
+    report(['check', 'token'], 'is required, here or by token_file, unless check.host is a loopback address');
+  }
+  const assertion = given(['identity', 'assertion']);
+  if (isMapping(assertion) && assertion.audience === undefined) {
+    report(['identity', 'assertion', 'audience'], 'is required with check: its backends have no URL here');
   }
 }
 

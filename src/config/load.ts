@@ -6,6 +6,7 @@ import { parseStoreUrl } from '../formats/store-address.ts';
 import type {
   AdminConfig,
   BackendConfig,
+  CheckConfig,
   Config,
   ConfigSource,
   NoticesConfig,
@@ -109,8 +110,21 @@ function limitOrigins(file: string, document: YamlDocument, values: FileValues):
 
 /** Returns the values that the hash is made of. */
 function effectiveValues(values: FileValues, secrets: Secrets, folder: string) {
-  const { admin, identity, listen, notices, plans, portal, store, tracing, upstream, upstreams, usage, usagePath } =
-    values;
+  const {
+    admin,
+    check,
+    identity,
+    listen,
+    notices,
+    plans,
+    portal,
+    store,
+    tracing,
+    upstream,
+    upstreams,
+    usage,
+    usagePath,
+  } = values;
   return {
     ...values,
     listen: {
@@ -120,6 +134,7 @@ function effectiveValues(values: FileValues, secrets: Secrets, folder: string) {
       }),
     },
     admin: admin && adminConfig(admin, secrets),
+    check: check && checkConfig(check, values, secrets),
     portal: portal && { ...portal, publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl },
     store: storeConfig(store, secrets, folder),
     upstream: upstream && backendConfig(['upstream'], upstream, secrets),
@@ -145,6 +160,16 @@ function adminConfig({ tokenFile: _, token: __, ...admin }: Section<'admin'>, se
   const token = secretText(secrets('admin.token'));
   const allowedHosts = admin.allowedHosts.map((name) => name.toLowerCase());
   return { ...admin, allowedHosts, ...(token !== undefined && { token }) };
+}
+
+function checkConfig(
+  { tokenFile: _, token: __, ...check }: Section<'check'>,
+  { listen }: FileValues,
+  secrets: Secrets,
+): CheckConfig {
+  const token = secretText(secrets('check.token'));
+  const trustedProxies = check.trustedProxies ?? listen.trustedProxies;
+  return { ...check, trustedProxies, ...(token !== undefined && { token }) };
 }
 
 function backendConfig(path: Path, section: Section<'upstream'>, secrets: Secrets): BackendConfig {

@@ -70,6 +70,20 @@ const portal = types.mapping({
     .describe('A customer with this many keys that are not replaced, revoked or expired cannot create one here.'),
 });
 
+const check = types.mapping({
+  host: types.listenHost.default('127.0.0.1').describe('Address that the check listener binds to.'),
+  port: types.port.default(8084).describe('Port of the check listener; 0 takes any free one.'),
+  token: types
+    .secret('secret')
+    .optional()
+    .describe('What each check must have in X-Tollgate-Check-Token; required unless host is a loopback address.'),
+  token_file: types.secretFile('token').optional().describe('File to read the token from instead.'),
+  trusted_proxies: types
+    .listOf(types.addressOrBlock.describe('An address or a CIDR block.'))
+    .optional()
+    .describe('Proxies whose X-Forwarded-For names the client; if omitted, listen.trusted_proxies.'),
+});
+
 /** For the gateway's connections to the store and to the backend. */
 const clientTls = types
   .mapping({
@@ -288,6 +302,9 @@ export const configSchema = types.mapping({
   portal: portal
     .optional()
     .describe('Usage and keys for your customers, see portal.md; if omitted, there is no portal. Needs admin.'),
+  check: check
+    .optional()
+    .describe('Decides requests that another proxy forwards, see check.md; if omitted, there is no such listener.'),
   console: types
     .mapping({
       name: types.title.optional().describe('Name of this installation in the header of the console.'),
@@ -303,7 +320,9 @@ export const configSchema = types.mapping({
   store: store.prefault({}).describe('Where keys, customers and counters are stored.'),
   upstream: upstream
     .optional()
-    .describe('The default backend, and how to connect to it; may be omitted if every route names another.'),
+    .describe(
+      'The default backend, and how to connect to it; may be omitted if every route names another, or with check.',
+    ),
   upstreams: types
     .mapOf(types.upstreamsName, upstream.describe('A backend, with the settings of upstream.'))
     .prefault({})
@@ -413,7 +432,7 @@ export const configSchema = types.mapping({
           audience: types.stringOrUri
             .optional()
             .describe(
-              'Claim `aud` for each backend without an audience of its own; if omitted, the origin of its first URL.',
+              'Claim `aud` for each backend without an audience of its own; if omitted, the origin of its first URL. Required with check.',
             ),
           ttl_seconds: types.assertionSeconds.default(60).describe('Time from `iat` to `exp`.'),
           signing_key_file: types

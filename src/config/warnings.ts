@@ -25,7 +25,12 @@ type Warn = (path: Path, what: string) => void;
 export function findWarnings(document: YamlDocument, values: FileValues, secrets: Secrets): ConfigFault[] {
   const warnings = [...document.warnings];
   const warn: Warn = (path, what) => warnings.push({ path, what });
-  warnOfAdminToken(values, secrets, warn);
+  warnOfToken('admin', secrets, warn);
+  warnOfToken('check', secrets, warn);
+  if (values.admin && secrets('admin.token').kind === 'none' && !values.admin.jwt) {
+    warn(['admin', 'token'], 'is not set, nor is admin.jwt: the admin API refuses every request');
+  }
+  warnOfCheck(values, warn);
   warnOfProxies(values, warn);
   warnOfPortal(values, warn);
   warnOfKeylessRoutes(values, warn);
@@ -44,22 +49,37 @@ export function findWarnings(document: YamlDocument, values: FileValues, secrets
   return warnings;
 }
 
-function warnOfAdminToken({ admin }: FileValues, secrets: Secrets, warn: Warn): void {
-  const token = secrets('admin.token');
+function warnOfToken(section: 'admin' | 'check', secrets: Secrets, warn: Warn): void {
+  const token = secrets(`${section}.token`);
   if (token.kind === 'value' && token.value.length < MIN_TOKEN_LENGTH) {
     const advice = 'use a random one, such as from "openssl rand -hex 32"';
     warn(token.path, `is shorter than ${MIN_TOKEN_LENGTH} characters and can be guessed: ${advice}`);
   }
-  if (admin && token.kind === 'none' && !admin.jwt) {
-    warn(['admin', 'token'], 'is not set, nor is admin.jwt: the admin API refuses every request');
-  }
 }
 
-function warnOfProxies({ listen }: FileValues, warn: Warn): void {
-  for (const [index, block] of listen.trustedProxies.entries()) {
-    if (!isLargeBlock(block)) continue;
-    const risk = 'clients there can choose the client address that logs and limits use';
-    warn(['listen', 'trusted_proxies', index], `includes public addresses: ${risk}`);
+function warnOfCheck({ check, listen, plans, routes, upstream, upstreams }: FileValues, warn: Warn): void {
+  if (check === undefined) return;
+  const own = 'for requests that the gateway forwards itself, not for checks';
+  if (upstream) warn(['upstream'], `counts only ${own}`);
+  if (upstreams.size > 0) warn(['upstreams'], `counts only ${own}`);
+  for (const [name, { maxConcurrent }] of plans) {
+    if (maxConcurrent !== undefined) warn(['plans', name, 'max_concurrent'], `counts only ${own}`);
+  }
+  for (const [index, { maxBodyBytes }] of routes.entries()) {
+    if (maxBodyBytes !== undefined) warn(['routes', index, 'max_body_bytes'], `counts only ${own}`);
+  }
+  if ((check.trustedProxies ?? listen.trustedProxies).length > 0) return;
+  const effect = 'keys with allowed_addresses are refused, and failed keys are not counted by address';
+  warn(['check', 'trusted_proxies'], `is empty, so no client address is known: ${effect}`);
+}
+
+function warnOfProxies({ check, listen }: FileValues, warn: Warn): void {
+  for (const [section, proxies] of Object.entries({ listen: listen.trustedProxies, check: check?.trustedProxies })) {
+    for (const [index, block] of (proxies ?? []).entries()) {
+      if (!isLargeBlock(block)) continue;
+      const risk = 'clients there can choose the client address that logs and limits use';
+      warn([section, 'trusted_proxies', index], `includes public addresses: ${risk}`);
+    }
   }
   if (listen.trustForwardedHost && listen.trustedProxies.length === 0) {
     warn(['listen', 'trust_forwarded_host'], 'has no effect without listen.trusted_proxies');
@@ -87,7 +107,7 @@ function warnOfBackend(
   values: FileValues,
   warn: Warn,
 ): void {
-  const { listen, ops, admin, portal, routes } = values;
+  const { listen, ops, admin, portal, check, routes } = values;
   if (routes.every(({ upstream }) => upstream !== name)) warn(section, 'is not used: no route names this backend');
   warnOfNumbers(section, UNWISE_BACKEND_NUMBERS, backend, warn);
   for (const [index, text] of backend.urls.entries()) {
@@ -96,7 +116,7 @@ function warnOfBackend(
     const port = url.port === '' ? { 'http:': 80, 'https:': 443 }[url.protocol] : Number(url.port);
     if (port === 0) warn(path, 'has port 0, to which no connection can be made');
     const host = url.hostname.replace(/^\[|\]$/g, '');
-    for (const [section, listener] of Object.entries({ listen, ops, admin, portal })) {
+    for (const [section, listener] of Object.entries({ listen, ops, admin, portal, check })) {
       if (!listener || listener.port === 0 || listener.port !== port || !reaches(host, listener.host)) continue;
       warn(path, `is the gateway's own listener ${section}: name the backend`);
     }

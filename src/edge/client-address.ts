@@ -6,6 +6,8 @@ import { type AddressBlocks, canonicalAddress, peerAddress } from '../formats/ad
 export interface Client {
   /** The nearest hop that is not a trusted proxy. Without one: the farthest hop before any invalid one. */
   readonly address: string;
+  /** A trusted proxy has named the address: it is not just that of the connection. */
+  readonly isNamed: boolean;
   /** The value of X-Forwarded-For for the backend. */
   readonly forwardedFor: string;
   readonly proto: 'http' | 'https';
@@ -19,6 +21,9 @@ export interface ProxyTrust {
   /** Whether X-Forwarded-Host from trusted proxies is used; otherwise the request's own Host is. */
   readonly trustForwardedHost: boolean;
 }
+
+/** In place of the address of a client that no proxy has named. Not an address, so no rule for addresses allows it. */
+export const UNKNOWN_ADDRESS = 'unknown';
 
 const HOST_VALUE = /^[A-Za-z0-9._~:[\]-]{1,255}$/;
 
@@ -44,21 +49,24 @@ export function identifyClient(
   const peer = peerAddress(socket);
   const ownProto = 'encrypted' in socket ? 'https' : 'http';
   if (!trustedProxies.has(peer)) {
-    return { address: peer, forwardedFor: peer, proto: ownProto, host: undefined };
+    return { address: peer, isNamed: false, forwardedFor: peer, proto: ownProto, host: undefined };
   }
   // Node.js joins repeated headers of these names with commas.
   const forwardedFor = headers['x-forwarded-for'] as string | undefined;
   const chain = (forwardedFor ?? '').split(',').map((hop) => hop.trim());
   let address = peer;
+  let isNamed = false;
   for (let i = chain.length - 1; i >= 0 && trustedProxies.has(address); i--) {
     const hop = addressOf(chain[i] ?? '');
     if (isIP(hop) === 0) break;
     address = hop;
+    isNamed = true;
   }
   const proto = nearestOf(headers['x-forwarded-proto'] as string | undefined);
   const host = trustForwardedHost ? nearestOf(headers['x-forwarded-host'] as string | undefined) : undefined;
   return {
     address,
+    isNamed,
     forwardedFor: forwardedFor ? `${forwardedFor}, ${peer}` : peer,
     proto: proto === 'http' || proto === 'https' ? proto : ownProto,
     host: host !== undefined && HOST_VALUE.test(host) ? host : undefined,

@@ -11,8 +11,8 @@ export type BrowserKeys = 'allow' | 'warn' | 'reject';
 const REFUSAL_CODES = { missing: 'missing_key', in_query: 'key_in_query', malformed: 'malformed_key' } as const;
 
 export type ClientCredentials =
-  /** `header`: the name of the header that held the token, as in the configuration. */
-  | { readonly token: string; readonly header: string }
+  /** `header`: the name of the header that held the token, as in the configuration. Undefined: it was in no header. */
+  | { readonly token: string; readonly header?: string | undefined }
   | { readonly reason: keyof typeof REFUSAL_CODES; readonly problem: Problem };
 
 /** The headers that may hold the API key (setting `auth.key_headers`), and what responses say about them. */
@@ -160,7 +160,18 @@ export function readCredentials(
   return keyIn(header, value.slice(start), 'The value after "Bearer"', settings);
 }
 
-function keyIn(header: string, token: string, what: string, settings: KeyRefusalSettings): ClientCredentials {
+/** Returns the key of a request that has it in no header, or the refusal. */
+export function readToken(token: string, settings: KeyRefusalSettings): ClientCredentials {
+  if (token === '') return refused('missing', `Send your API key as ${settings.keyHeaders.example}.`, settings);
+  return keyIn(undefined, token, 'The value', settings);
+}
+
+function keyIn(
+  header: string | undefined,
+  token: string,
+  what: string,
+  settings: KeyRefusalSettings,
+): ClientCredentials {
   if (isPossibleKey(token)) return { token, header };
   return refused(
     'malformed',

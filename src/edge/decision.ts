@@ -22,6 +22,7 @@ import { StoreUnavailableError } from '../store/errors.ts';
 import type { CustomerRecord, EnforcedKey } from '../store/record-fields.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { BodyFault, RequestBody } from '../upstream/request-body.ts';
+import { UNKNOWN_ADDRESS } from './client-address.ts';
 import { type ClientCredentials, isSentByBrowser } from './credentials.ts';
 import { KeylessSlots } from './keyless.ts';
 import { type Form, rateLimitHeaders } from './rate-limit-headers.ts';
@@ -35,7 +36,7 @@ export interface DecisionParts {
   readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateSha256'>;
   /** `note` is called for every request that its key allows, so it must be cheap. */
   readonly keyUses: Pick<KeyUses, 'note'>;
-  readonly quota: CustomerQuota;
+  readonly quota: Pick<CustomerQuota, 'decide' | 'isSuspended' | 'limitOf' | 'planNameOf' | 'recentUsage'>;
   readonly connections: Pick<Connections, 'abortResponse' | 'isSurplus'>;
   readonly recorder: Recorder;
   readonly clock: Clock;
@@ -46,6 +47,8 @@ export type Ending = Promise<void> | undefined;
 
 /** What a listener does with the decision. */
 interface DecisionHandlers {
+  /** Failed keys are not counted. */
+  readonly isDryRun?: boolean;
   /** Serves a request that the quota has admitted. */
   admitted(context: RequestContext): undefined;
   /** Sends a refusal. Whatever was taken from the quota is already given back. */
@@ -86,6 +89,7 @@ function proceed<Value>(
 
 export function createDecision(parts: DecisionParts, handlers: DecisionHandlers) {
   const { authenticator, clock, connections, quota, recorder } = parts;
+  const { isDryRun = false } = handlers;
   /** Counts the requests whose body is buffered: slow uploads of one customer must leave room for others. */
   const uploads = new ConcurrencyLimiter();
   const keylessSlots = new KeylessSlots();
@@ -136,7 +140,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     const isFirst = context.known === undefined;
     if (isFirst) recorder.authenticated(authentication.outcome === 'known' ? 'valid' : authentication.reason);
     if (authentication.outcome === 'invalid') return refuseKey(context, authentication);
-    if (isFirst) recorder.keyHeader(context.keyHeader ?? '');
+    if (isFirst && context.keyHeader !== undefined) recorder.keyHeader(context.keyHeader);
     const { key, customer, addresses } = authentication;
     context.known = authentication;
     context.keyId = key.id;
@@ -251,9 +255,10 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     // For operators only: the response does not depend on what is wrong with the key.
     if (keyId !== undefined) context.keyId = keyId;
     if (customer !== undefined) context.customer = customer;
-    const { failedKeys } = context.settings;
-    const retrySeconds = failedKeys.count(context.client.address);
-    if (retrySeconds === undefined) refuse(context, refusals.invalidKey(context.settings));
+    const { client, settings } = context;
+    const retrySeconds =
+      isDryRun || client.address === UNKNOWN_ADDRESS ? undefined : settings.failedKeys.count(client.address);
+    if (retrySeconds === undefined) refuse(context, refusals.invalidKey(settings));
     else refuse(context, refusals.tooManyFailures(retrySeconds));
   }
 
@@ -277,7 +282,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
   }
 
   function sendUsage(context: RequestContext): undefined {
-    sendJson(context, context.usage ?? {});
+    sendJson(context, JSON.stringify(context.usage));
     recorder.responded(context);
   }
 
@@ -317,17 +322,21 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     else handlers.sendProblem(context, refusals.INTERNAL_ERROR);
   }
 
-  const handleExpressError: ErrorRequestHandler = (error, _req, res, _next) => {
-    const context = res.locals.context as RequestContext | undefined;
-    if (context === undefined) {
-      recorder.bug(error, undefined);
-      res.destroy();
-    } else if (error instanceof StoreUnavailableError) {
+  /** Handles what a step of a request has thrown, or its promise was rejected with. */
+  function fail(error: unknown, context: RequestContext): void {
+    if (error instanceof StoreUnavailableError) {
       recorder.undecided(context, error);
       refuse(context, refusals.STORE_UNAVAILABLE);
     } else {
       handleError(error, context);
     }
+  }
+
+  const handleExpressError: ErrorRequestHandler = (error, _req, res, _next) => {
+    const context = res.locals.context as RequestContext | undefined;
+    if (context !== undefined) return fail(error, context);
+    recorder.bug(error, undefined);
+    res.destroy();
   };
 
   /** Returns the application of a listener. `handle` may throw or reject. */
@@ -338,5 +347,5 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     return app;
   }
 
-  return { open, routeFor, decide, refuse, giveBack, quotaHeaders, expiryNotice, handleError, createApp };
+  return { open, routeFor, decide, refuse, fail, giveBack, quotaHeaders, expiryNotice, handleError, createApp };
 }

@@ -80,7 +80,8 @@ const AMBIGUOUS_LENGTH = refusal(
 const CHUNKED_BODY: BodyHeaders = { isChunked: true, length: undefined };
 const LENGTH = /^[0-9]{1,20}$/;
 
-function isHost(value: string): boolean {
+/** Returns whether a text is a host name or an address, with or without a port. */
+export function isHost(value: string): boolean {
   if (!value.startsWith('[')) return HOST.test(value);
   const [, address] = HOST.exec(value) ?? [];
   return address !== undefined && isIPv6(address);
@@ -95,12 +96,19 @@ function splitTarget(target: string): { path: string; query: string; authority?:
   return absolute === undefined || authority === undefined ? undefined : { path, query, authority };
 }
 
-/** Checks size, framing, Expect and Host in one pass over the raw headers: `req.headers` joins or drops duplicates. */
-function inspectHeaders(
+/**
+ * Checks size, framing, Expect and Host in one pass over the raw headers: `req.headers` joins or drops duplicates.
+ * `isForwarded`: whether the request itself is to be forwarded. Otherwise Expect, Upgrade and a body do not matter.
+ */
+export function guardHeaders(
   { rawHeaders, httpVersion, method }: RawRequest,
   limits: GuardLimits,
+  isForwarded: boolean,
 ): GuardRefusal | Pick<PassedRequest, 'passed' | 'host' | 'body'> {
-  const mayHaveBody = method !== 'GET' && method !== 'HEAD';
+  if (rawHeaders.length > 2 * limits.headerCount) {
+    return refusal('headers_too_large', `A request may have at most ${limits.headerCount} headers.`);
+  }
+  const mayHaveBody = !isForwarded || (method !== 'GET' && method !== 'HEAD');
   let host: string | undefined;
   let body = NO_BODY;
   let bytes = 0;
@@ -117,13 +125,13 @@ function inspectHeaders(
         break;
       case 'expect':
         // RFC 9110 §10.1.1 defines no other expectation. Refuse what cannot be met instead of ignoring it.
-        if (!EXPECTATION.test(value)) {
+        if (isForwarded && !EXPECTATION.test(value)) {
           return refusal('expectation_failed', 'The only supported expectation is 100-continue.');
         }
         break;
       case 'upgrade':
         // Without the upgrade, the response would be useless to the client, and would be counted.
-        if (WEBSOCKET.test(value)) return WEBSOCKET_REFUSED;
+        if (isForwarded && WEBSOCKET.test(value)) return WEBSOCKET_REFUSED;
         break;
       case 'transfer-encoding':
         if (value === '') return refusal('bad_request', 'The Transfer-Encoding header is empty.');
@@ -153,25 +161,11 @@ function inspectHeaders(
   return { passed: true, host: host ?? '', body };
 }
 
-/**
- * Moves the target from `url` to `originalUrl`. Call it before Express, whose router parses `url`: for a target that it
- * cannot parse, it calls no handler, and with `optimizeEmptyRequests` sends no response.
- */
-export function hideTarget(request: { url?: string | undefined; originalUrl?: string | undefined }): void {
-  request.originalUrl = request.url;
-  request.url = '/';
-}
-
-export function guard(request: RawRequest, limits: GuardLimits): GuardRefusal | PassedRequest {
-  const target = request.originalUrl ?? '';
+/** Checks a request target, in origin form or absolute form. */
+export function guardTarget(target: string, limits: Pick<GuardLimits, 'targetBytes'>) {
   if (target.length > limits.targetBytes) {
     return refusal('target_too_long', `Path and query may have at most ${limits.targetBytes} bytes in total.`);
   }
-  if (request.rawHeaders.length > 2 * limits.headerCount) {
-    return refusal('headers_too_large', `A request may have at most ${limits.headerCount} headers.`);
-  }
-  const headers = inspectHeaders(request, limits);
-  if (!headers.passed) return headers;
   const parts = splitTarget(target);
   if (parts === undefined) {
     return refusal('bad_request', 'The request target must be a path that begins with a slash.');
@@ -184,11 +178,24 @@ export function guard(request: RawRequest, limits: GuardLimits): GuardRefusal | 
   if (!QUERY.test(parts.query)) {
     return refusal('bad_request', 'The query has a character that must be percent-encoded.');
   }
-  return {
-    passed: true,
-    path: parts.path,
-    query: parts.query,
-    host: parts.authority ?? headers.host,
-    body: headers.body,
-  };
+  return { passed: true as const, ...parts };
+}
+
+/**
+ * Moves the target from `url` to `originalUrl`. Call it before Express, whose router parses `url`: for a target that it
+ * cannot parse, it calls no handler, and with `optimizeEmptyRequests` sends no response.
+ */
+export function hideTarget(request: { url?: string | undefined; originalUrl?: string | undefined }): void {
+  request.originalUrl = request.url;
+  request.url = '/';
+}
+
+export function guard(request: RawRequest, limits: GuardLimits): GuardRefusal | PassedRequest {
+  const target = guardTarget(request.originalUrl ?? '', limits);
+  if (!target.passed && target.problem.code === 'target_too_long') return target;
+  const headers = guardHeaders(request, limits, true);
+  if (!headers.passed) return headers;
+  if (!target.passed) return target;
+  const { path, query, authority } = target;
+  return { passed: true, path, query, host: authority ?? headers.host, body: headers.body };
 }

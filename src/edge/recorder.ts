@@ -5,7 +5,7 @@ import type { HistoryCollector } from '../customers/usage/history-collector.ts';
 import { PROBLEMS, type ProblemCode } from '../http/problems/table.ts';
 import type { AccessLog, AccessRecord } from '../observability/access-log.ts';
 import type { Logger } from '../observability/logger.ts';
-import type { BrowserUseOutcome, Metrics } from '../observability/metrics.ts';
+import type { BrowserUseOutcome, Metrics, ResponseSource } from '../observability/metrics.ts';
 import type { RecentRefusals } from '../observability/recent-refusals.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/errors.ts';
 import { isClientFault } from '../upstream/failures.ts';
@@ -65,7 +65,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     // An unexpected error can follow after the end of the request was recorded.
     if (context.isRecorded) return;
     context.isRecorded = true;
-    const { req, requestId, route, plan, traceId } = context;
+    const { requestId, route, plan, settings, traceId } = context;
     const durationMs = clock.monotonicMs() - context.startedAtMs;
     const { receivedBytes: bytesIn, bufferingMs = 0 } = context.body ?? {};
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
@@ -76,11 +76,11 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     backend?.ended();
     const record: AccessRecord = {
       requestId,
-      method: req.method,
+      method: context.method,
       route,
       status,
       problem,
-      source: problem === undefined && outcome?.status !== undefined ? 'upstream' : 'gateway',
+      source: settings.via ?? (problem === undefined && outcome?.status !== undefined ? 'upstream' : 'gateway'),
       customer: context.customer,
       plan,
       keyId: context.keyId,
@@ -235,6 +235,20 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       finish(context, { status: 200 });
     },
 
+    /** Records that a proxy was told that it may serve the request. */
+    checked(context: RequestContext): void {
+      history?.sent(context.plan);
+      finish(context, { status: 200 });
+    },
+
+    /** Ends a request that is in no metric and no log. */
+    dropped(context: RequestContext): void {
+      if (context.isRecorded) return;
+      context.isRecorded = true;
+      inFlight--;
+      metrics.inflight(-1);
+    },
+
     /** Records a problem document sent as response; `outcome` is set if forwarding failed. */
     refused(context: RequestContext, code: ProblemCode, outcome?: ForwardOutcome): void {
       const { customer, keyId, keylessBlock } = context;
@@ -261,9 +275,9 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     },
 
     /** Records the refusal of input that never became a request. */
-    unparsed(code: ProblemCode, requestId: string, clientAddress: string): void {
+    unparsed(source: ResponseSource, code: ProblemCode, requestId: string, clientAddress: string): void {
       const { status } = PROBLEMS[code];
-      const seen = { route: 'none', method: 'other', status, source: 'gateway', plan: 'none', problem: code } as const;
+      const seen = { route: 'none', method: 'other', status, source, plan: 'none', problem: code } as const;
       metrics.request(seen);
       accessLog.write({ ...seen, requestId, clientAddress });
     },

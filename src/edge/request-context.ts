@@ -26,7 +26,9 @@ export class RequestContext implements ForwardRequest {
   readonly requestId: string;
   /** Monotonic ms. */
   readonly startedAtMs: number;
-  readonly client: Client;
+  client: Client;
+  /** As the client sent it. */
+  method: string;
   /** A configured name. `none` before the customer is known, `unknown` if the config lacks the customer's plan. */
   plan = 'none';
   customer: string | undefined;
@@ -79,6 +81,7 @@ export class RequestContext implements ForwardRequest {
     this.requestId = chooseRequestId(req.headers['x-request-id'], req.rawHeaders, settings.keyHeaders);
     this.startedAtMs = startedAtMs;
     this.client = identifyClient(req, settings);
+    this.method = req.method;
     this.trace = settings.tracing?.sample(this, settings.trustedProxies);
   }
 
@@ -106,26 +109,27 @@ export class RequestContext implements ForwardRequest {
   }
 }
 
-/** Sends a problem document as the complete response (RFC 9457); to HEAD, only its headers. */
+/** Sends a problem document as the complete response (RFC 9457). */
 export function sendProblem(context: RequestContext, problem: Problem): void {
-  const { req, res, requestId, settings } = context;
+  const { requestId, settings } = context;
   const { status, headers, body } = problemResponse(problem, requestId, settings.documentationUrl);
-  // The rest of the body is not read: what follows it on the connection is never seen.
-  if (!req.complete && announcesBody(req)) res.shouldKeepAlive = false;
-  res.writeHead(status, headers);
-  setImmediate(end, context, body);
+  respond(context, status, headers, body);
 }
 
-/** Sends a JSON document as the complete response. It is about one customer, so caches must not store it. */
-export function sendJson(context: RequestContext, document: object): void {
-  const { res, requestId } = context;
-  const body = JSON.stringify(document);
-  res.writeHead(200, {
-    'X-Request-Id': requestId,
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(body),
-    'Cache-Control': 'no-store',
-  });
+/** Sends a JSON document as the complete response. `headers`: further ones (name, value, …). */
+export function sendJson(context: RequestContext, body: string, headers: readonly string[] = []): void {
+  const length = String(Buffer.byteLength(body));
+  const own = ['X-Request-Id', context.requestId, 'Content-Type', 'application/json', 'Content-Length', length];
+  // It is about one customer, so caches must not store it.
+  respond(context, 200, [...own, 'Cache-Control', 'no-store', ...headers], body);
+}
+
+/** Sends a complete response; to HEAD, only its headers. `headers`: flat (name, value, …). */
+export function respond(context: RequestContext, status: number, headers: readonly string[], body: string): void {
+  const { req, res } = context;
+  // The rest of the body is not read: what follows it on the connection is never seen.
+  if (!req.complete && announcesBody(req)) res.shouldKeepAlive = false;
+  res.writeHead(status, headers as string[]);
   setImmediate(end, context, body);
 }
 

@@ -11,6 +11,8 @@ import type { PublicRouteTable } from './routes.ts';
  * modifies it. Each request uses the settings that were current when it arrived.
  */
 export interface PublicSettings extends ProxyTrust {
+  /** Of the check listener. */
+  readonly via?: 'check' | undefined;
   readonly routes: PublicRouteTable;
   readonly guardLimits: GuardLimits;
   /** Time for a client to send a request's head and the buffered start of its body. */

@@ -103,7 +103,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           text(',"route":"', record.route) +
           number(',"status":', record.status) +
           text(',"code":"', record.problem) +
-          text(',"source":"', record.source) +
+          (record.source === 'check' ? ',"source":"gateway","via":"check"' : text(',"source":"', record.source)) +
           text(',"customer":"', record.customer) +
           text(',"plan":"', record.plan === 'none' && !record.isKeyless ? undefined : record.plan) +
           text(',"key_id":"', record.keyId) +

@@ -40,7 +40,7 @@ const ROUTE = "the configured route's template, or `none` if no route matched";
 const PLAN =
   "the configured plan's name, `none` before the customer is known, or if the route needs no key, `unknown` if it is not configured";
 const BACKEND = '`default`, or a name in `upstreams`';
-const SOURCE = '`upstream` if the response is from the backend, `gateway` otherwise';
+const SOURCE = '`upstream` if the response is from the backend, `check` on the check listener, `gateway` otherwise';
 const STORE_OP =
   '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `list_customers`, `update_customer`, `delete_customer`, `list_keys`, `list_customer_keys`, `update_key`, `retire_key`, `discard_key`, `reindex`, `inspect`, `note_uses`, `read_uses`, `read_usages`, `read_history`, `add_usage`, `claim_notice`, `take_notices`, `settle_notice`, `read_notices`, `rotate_notify_secret`, `read_notify_secret`, `add_portal_session`, `open_portal_session`, `read_portal_session`, `end_portal_session`, `count_portal_write`, `append_audit`, `read_audit`, `reserve`, `refund`, `report`, `announce`, `withdraw` or `initialise`';
 
@@ -64,7 +64,7 @@ function either(words: string): string {
 }
 
 export const METRICS = {
-  tollgate_http_requests_total: counter('Requests on the public listener, by response.', {
+  tollgate_http_requests_total: counter('Requests on the public listener and the check listener, by response.', {
     route: ROUTE,
     method: '`GET`, `HEAD`, a method that is configured for the route, or `other`',
     code: 'the HTTP status of the response',

@@ -10,7 +10,7 @@ import { DAMAGES, type METRICS } from './metric-definitions.ts';
 import { addProcessMetrics } from './process-metrics.ts';
 import { createSeries } from './series.ts';
 
-export type ResponseSource = 'upstream' | 'gateway';
+export type ResponseSource = 'upstream' | 'gateway' | 'check';
 
 type Definitions = typeof METRICS;
 type AuthResult = keyof Definitions['tollgate_auth_total']['labels']['result'];

@@ -82,8 +82,9 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
         draining,
         store: { ...store, reached: store.reached !== false && announced },
         backendsUp:
-          upstreams.length > 0 &&
-          [...Map.groupBy(upstreams, ({ backend }) => backend).values()].every((of) => of.some(({ up }) => up)),
+          config.backends.size === 0 ||
+          (upstreams.length > 0 &&
+            [...Map.groupBy(upstreams, ({ backend }) => backend).values()].every((of) => of.some(({ up }) => up))),
       });
     },
     publicKeys: () => dataPlane.publicKeys(),

@@ -2,7 +2,7 @@
  * The part of a gateway that serves clients: the public listener, and all that its requests pass through. A
  * single-process gateway has one data plane, a gateway with workers has one in each worker.
  */
-import { randomUUID } from 'node:crypto';
+import { hash, randomUUID } from 'node:crypto';
 import type { Server } from 'node:http';
 import { Server as TlsServer } from 'node:https';
 import { hostname } from 'node:os';
@@ -23,6 +23,8 @@ import { RecentUsage } from '../customers/quota/recent-usage.ts';
 import { createQuotaWithoutStore } from '../customers/quota/without-store.ts';
 import { HistoryCollector } from '../customers/usage/history-collector.ts';
 import { RecentHistory } from '../customers/usage/recent-history.ts';
+import { type CheckSettings, createCheckApp } from '../edge/check/check-app.ts';
+import { UNKNOWN_METHOD } from '../edge/check/check-refusals.ts';
 import { createKeyHeaders } from '../edge/credentials.ts';
 import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';
 import { createPublicServer } from '../edge/public-server.ts';
@@ -31,7 +33,7 @@ import { refuseMethod } from '../edge/refusals.ts';
 import { createRouteTable, type RouteDefinition, type RouteDestination } from '../edge/routes.ts';
 import type { PublicSettings } from '../edge/settings.ts';
 import { AddressBlocks } from '../formats/address-block.ts';
-import { createConnections } from '../http/listener/connections.ts';
+import { type Connections, createConnections } from '../http/listener/connections.ts';
 import { FailedAttempts } from '../http/listener/failed-attempts.ts';
 import { listen } from '../http/listener/listen.ts';
 import { type TlsKeys, tlsOptions } from '../http/tls/tls-options.ts';
@@ -55,6 +57,20 @@ const MAX_FLUSH_MS = 5000;
 
 export type DataPlane = Awaited<ReturnType<typeof openDataPlane>>;
 export type DataPlaneStatus = ReturnType<DataPlane['status']>;
+
+/** The URLs of the listeners for clients, without a path. */
+export interface ClientAddresses {
+  /** Undefined without a backend. */
+  readonly public: string | undefined;
+  /** Undefined without a `check` section. */
+  readonly check: string | undefined;
+}
+
+interface ClientListener {
+  readonly name: 'listen' | 'check';
+  readonly server: Server | TlsServer;
+  readonly connections: Connections;
+}
 
 interface DataPlaneParts extends ProcessParts {
   /** Called with the address block of each failed key, to share it with other workers. Omitted without workers. */
@@ -158,32 +174,49 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   const failedKeys = new FailedAttempts(clock, config.auth.failuresPerMinute, keyFailed);
   const shared = { backends, tracing, history: usageHistory && new RecentHistory(usageHistory, clock) };
   const settings = { current: publicSettings(config, { ...shared, failedKeys, assertions: identity.assertions }) };
-  const connections = createConnections({ limits: config.limits, clock, observer: metrics });
-  opened.defer(() => connections.close());
-  const publicApp = createPublicApp({
-    settings,
-    authenticator,
-    keyUses,
-    quota,
-    forwarder,
-    connections,
-    recorder,
-    clock,
-  });
-  const certificate =
-    config.listen.tls &&
-    (await openCertificate(config.listen.tls, { metrics, logger, clock }, opened, (keys) => {
-      if (publicServer instanceof TlsServer) publicServer.setSecureContext(tlsOptions(keys));
-    }));
-  const publicServer = createPublicServer({
-    app: publicApp,
-    connections,
-    tls: certificate,
+  const checkSettings = { current: settingsOfChecks(config, settings.current) };
+  const openConnections = (observer: Parameters<typeof createConnections>[0]['observer']) => {
+    const connections = createConnections({ limits: config.limits, clock, observer });
+    opened.defer(() => connections.close());
+    return connections;
+  };
+  const serverParts = {
     limits: { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
     documentationUrl: () => settings.current.documentationUrl,
-    refuseMethod: (target) => refuseMethod(target, settings.current.routes),
-    onUnparsed: recorder.unparsed,
-  });
+  };
+  const client = { authenticator, keyUses, quota, recorder, clock };
+  const listeners: ClientListener[] = [];
+  if (config.backends.size > 0) {
+    const connections = openConnections(metrics);
+    const app = createPublicApp({ ...client, settings, connections, forwarder });
+    const certificate =
+      config.listen.tls &&
+      (await openCertificate(config.listen.tls, { metrics, logger, clock }, opened, (keys) => {
+        if (server instanceof TlsServer) server.setSecureContext(tlsOptions(keys));
+      }));
+    const server = createPublicServer({
+      ...serverParts,
+      app,
+      connections,
+      tls: certificate,
+      refuseMethod: (target) => refuseMethod(target, settings.current.routes),
+      onUnparsed: recorder.unparsed.bind(undefined, 'gateway'),
+    });
+    listeners.push({ name: 'listen', server, connections });
+  }
+  if (config.check !== undefined) {
+    // Counted apart: proxies keep connections for all their clients.
+    const connections = openConnections({ connection() {}, connectionClosed: metrics.connectionClosed });
+    const app = createCheckApp({ ...client, settings: checkSettings, connections, logger });
+    const server = createPublicServer({
+      ...serverParts,
+      app,
+      connections,
+      refuseMethod: () => UNKNOWN_METHOD,
+      onUnparsed: recorder.unparsed.bind(undefined, 'check'),
+    });
+    listeners.push({ name: 'check', server, connections });
+  }
 
   const running = opened.move();
   return {
@@ -228,6 +261,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       current = next;
       identity = nextIdentity;
       settings.current = nextSettings;
+      checkSettings.current = settingsOfChecks(next, nextSettings);
       quota.applyLimits(next);
       levels.applyLevels(next.notices?.levels);
       authenticator.applyCacheTimes(cacheTimes(next));
@@ -237,20 +271,23 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     },
 
     /**
-     * Starts accepting requests, and announces this instance to the others. Resolves to the URL, without a path.
-     * @throws Error when the address is in use.
+     * Starts accepting requests, and announces this instance to the others. Resolves to the URLs, without a path.
+     * @throws Error when an address is in use.
      */
-    async listen() {
-      const url = await openListener(publicServer, 'listen', config, running);
+    async listen(): Promise<ClientAddresses> {
+      const urls: Partial<Record<ListenerName, string>> = {};
+      for (const { name, server } of listeners) urls[name] = await openListener(server, name, config, running);
       // Not earlier: a gateway that cannot listen would reduce the shares of the others for an hour.
       await instances.start();
-      return url;
+      return { public: urls.listen, check: urls.check };
     },
     /** `beginDrain` and `drain` are the two steps of a shutdown. */
-    beginDrain: () => connections.beginDrain(),
+    beginDrain(): void {
+      for (const { connections } of listeners) connections.beginDrain();
+    },
     async drain(deadlineMs: number): Promise<void> {
       const startedAtMs = clock.monotonicMs();
-      await connections.finishDrain(deadlineMs);
+      await Promise.all(listeners.map(({ connections }) => connections.finishDrain(deadlineMs)));
       const leftMs = deadlineMs - (clock.monotonicMs() - startedAtMs);
       await tracing.close(Math.min(MAX_FLUSH_MS, Math.max(MIN_FLUSH_MS, leftMs)));
     },
@@ -352,6 +389,20 @@ function publicSettings(config: Config, { tracing, backends, history, ...parts }
   });
 }
 
+/** Checks obey the settings of the public listener, but other proxies name the client. */
+function settingsOfChecks({ check, identity, usagePath }: Config, settings: PublicSettings): CheckSettings {
+  const { token, trustedProxies = [] } = check ?? {};
+  return Object.freeze({
+    ...settings,
+    via: 'check',
+    trustedProxies: new AddressBlocks(trustedProxies),
+    trustForwardedHost: false,
+    tokenHash: token === undefined ? undefined : hash('sha256', token, 'buffer'),
+    usagePath,
+    audience: identity.assertion?.audience ?? '',
+  });
+}
+
 /** Settings of the backends by name: those on which their connections and their health depend. */
 function connectionSettings({ backends }: Config): ReadonlyMap<string, BackendSettings> {
   return new Map(
@@ -376,10 +427,14 @@ function connectionSettings({ backends }: Config): ReadonlyMap<string, BackendSe
   );
 }
 
-/** Returns where a route's requests are sent. The timeouts of the route override those of its backend. */
-function destinationOf(route: Config['routes'][number], config: Config, backends: Backends): RouteDestination {
+/** Returns where a route's requests are sent; undefined without backends, if there are only checks. The timeouts of the route override those of its backend. */
+function destinationOf(
+  route: Config['routes'][number],
+  config: Config,
+  backends: Backends,
+): RouteDestination | undefined {
   const settings = config.backends.get(route.upstream);
-  if (settings === undefined) throw new Error('the backend of a route was not checked');
+  if (settings === undefined) return undefined;
   const { audience = config.identity.assertion?.audience ?? new URL(settings.urls[0]).origin } = settings;
   return {
     backend: backends.get(route.upstream),

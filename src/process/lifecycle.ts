@@ -3,11 +3,11 @@ import { setTimeout } from 'node:timers/promises';
 import type { Config } from '../config/config.ts';
 import type { ReloadOutcome, ReloadTrigger } from '../control/reload/reloader.ts';
 import type { ControlPlane } from './control-plane.ts';
+import type { ClientAddresses } from './data-plane.ts';
 import type { ProcessParts } from './observed-store.ts';
 
 /** The URLs of the listeners, without a path. */
-export interface GatewayAddresses {
-  readonly public: string;
+export interface GatewayAddresses extends ClientAddresses {
   readonly ops: string;
   /** Undefined without an `admin` section. */
   readonly admin: string | undefined;
@@ -15,8 +15,8 @@ export interface GatewayAddresses {
   readonly portal: string | undefined;
 }
 
-/** Called when the listeners for operators are open, and the public one is not. */
-export type BeforeListening = (addresses: Omit<GatewayAddresses, 'public'>) => Promise<void>;
+/** Called when the listeners for operators are open, and those for clients are not. */
+export type BeforeListening = (addresses: Omit<GatewayAddresses, keyof ClientAddresses>) => Promise<void>;
 
 export interface Gateway {
   readonly addresses: GatewayAddresses;
@@ -26,10 +26,10 @@ export interface Gateway {
   close(): Promise<void>;
 }
 
-/** The public side of a gateway: the data plane of this process, or the worker pool. */
-interface PublicListener {
-  /** Starts accepting requests. Resolves to the URL, without a path. */
-  listen(): Promise<string>;
+/** What serves the clients of a gateway: the data plane of this process, or the worker pool. */
+interface ClientSide {
+  /** Starts accepting requests. */
+  listen(): Promise<ClientAddresses>;
   /** Makes responses close their connections from now on. */
   beginDrain(): void;
   /** Stops accepting connections. Resolves when requests in flight have ended, or were aborted after `deadlineMs`. */
@@ -37,7 +37,7 @@ interface PublicListener {
 }
 
 interface GatewayParts extends Pick<ProcessParts, 'log' | 'version'> {
-  readonly listener: PublicListener;
+  readonly listener: ClientSide;
   readonly controlPlane: ControlPlane;
   readonly beforeListening?: BeforeListening | undefined;
   /** Additional fields of the log line about the start. */
@@ -57,9 +57,9 @@ export async function startServing(
   opened.defer(() => controlPlane.close());
   for (const warning of config.warnings) logger.warn(warning);
   await beforeListening?.(controlPlane.addresses);
-  const publicUrl = await listener.listen();
+  const clientAddresses = await listener.listen();
   await controlPlane.watchConfigFile();
-  const addresses: GatewayAddresses = { public: publicUrl, ...controlPlane.addresses };
+  const addresses: GatewayAddresses = { ...clientAddresses, ...controlPlane.addresses };
   logger.info(
     { version, config: config.file, config_hash: config.hash, ...logFields, ...addresses },
     'tollgate started',

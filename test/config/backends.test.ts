@@ -61,7 +61,7 @@ describe('a problem', () => {
     [
       'a default that is missing',
       `${STORE}upstreams: { b: { urls: ["http://b"] } }\n${route('scope: x')}`,
-      'gateway.yaml:1: upstream: is required, unless every route names a backend of upstreams',
+      'gateway.yaml:1: upstream: is required, unless every route names a backend of upstreams, or there is a section check',
     ],
     [
       'the name default',

@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const SECTIONS =
-  'listen, ops, admin, portal, console, workers, store, upstream, upstreams, routes, aliases, usage_path, usage, notices, tracing, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging';
+  'listen, ops, admin, portal, check, console, workers, store, upstream, upstreams, routes, aliases, usage_path, usage, notices, tracing, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging';
 const METHOD_RULE =
   'must be a method that Node.js can parse, in capitals, one of ACL, BIND, CHECKOUT, COPY, DELETE, GET, HEAD, LINK, LOCK, M-SEARCH, MERGE, MKACTIVITY, MKCALENDAR, MKCOL, MOVE, NOTIFY, OPTIONS, PATCH, POST, PROPFIND, PROPPATCH, PURGE, PUT, QUERY, REBIND, REPORT, SEARCH, SOURCE, SUBSCRIBE, UNBIND, UNLINK, UNLOCK, UNSUBSCRIBE';
 const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';
@@ -215,7 +215,7 @@ const ONE_PROBLEM_FILES: readonly (readonly [yaml: string, problem: string])[] =
   ['- a\n', 'gateway.yaml:1: is not a mapping; it must have sections such as store: and upstream:'],
   [
     'store: { url: "sqlite:a" }',
-    'gateway.yaml:1: upstream: is required, unless every route names a backend of upstreams',
+    'gateway.yaml:1: upstream: is required, unless every route names a backend of upstreams, or there is a section check',
   ],
   [
     'upstream: { urls: ["http://b"] }',

@@ -19,6 +19,7 @@ describe('what an untrusted peer claims is dropped', () => {
     const claims = { 'x-forwarded-for': '1.1.1.1', 'x-forwarded-proto': 'https', 'x-forwarded-host': 'bank.example' };
     expect(identify('203.0.113.9', claims)).toEqual({
       address: '203.0.113.9',
+      isNamed: false,
       forwardedFor: '203.0.113.9',
       proto: 'http',
       host: undefined,

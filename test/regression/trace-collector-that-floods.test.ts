@@ -27,7 +27,7 @@ async function exportTo(respond: Respond) {
   const endpoint = `${server.origin}/v1/traces`;
   await tracing.apply({ endpoint, exportHeaders: {}, sampleRatio: 1, trustParent: false, customer: false });
   const req = { headers: {}, method: 'GET', httpVersion: '1.1', rawHeaders: [], socket: {} } as never;
-  const traced = tracing.sample({ req, client: { proto: 'http' }, route: 'none' }, { has: () => false });
+  const traced = tracing.sample({ req, method: 'GET', client: { proto: 'http' }, route: 'none' }, { has: () => false });
   const names = { requestId: 'r', method: 'GET', route: 'none', plan: 'none', source: 'gateway' } as const;
   traced?.end({ ...names, status: 200, clientAddress: '', traceId: '' }, undefined);
   const sentBytes = await server.sentBytes();

@@ -12,6 +12,10 @@ import { startRedis } from './redis-server.ts';
 export const ADMIN_TOKEN = 'admin-token-of-the-tests';
 
 export interface TestGateway extends GatewayAddresses {
+  /** Empty without a backend. */
+  readonly public: string;
+  /** Empty without a section `check`. */
+  readonly check: string;
   /** Every log line so far, parsed. */
   readonly logs: readonly Record<string, unknown>[];
   /** Its configuration file. */
@@ -29,7 +33,8 @@ type Section = Record<string, unknown>;
 /** A gateway as an operator would run it, configured by a file, on free ports of 127.0.0.1. */
 export async function startTestGateway(settings: {
   readonly storeUrl: string;
-  readonly upstreamUrl: string;
+  /** Undefined: no backend, and no public listener. */
+  readonly upstreamUrl: string | undefined;
   /** Sections of the configuration file, merged over the defaults of the tests. */
   readonly config?: Record<string, Section>;
   readonly clock?: Clock;
@@ -46,7 +51,7 @@ export async function startTestGateway(settings: {
     ops: anyPort,
     admin: { ...anyPort, token: ADMIN_TOKEN, ...config.admin },
     store: { url: settings.storeUrl, ...config.store },
-    upstream: { urls: [settings.upstreamUrl], ...config.upstream },
+    ...(settings.upstreamUrl && { upstream: { urls: [settings.upstreamUrl], ...config.upstream } }),
     shutdown: { not_ready_ms: 1, drain_ms: 2000, ...config.shutdown },
   };
   await writeFile(file, stringify(sections));
@@ -62,6 +67,8 @@ export async function startTestGateway(settings: {
     let closed: Promise<void> | undefined;
     return {
       ...gateway.addresses,
+      public: gateway.addresses.public ?? '',
+      check: gateway.addresses.check ?? '',
       logs,
       file,
       sections,

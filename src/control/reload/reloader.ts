@@ -174,8 +174,13 @@ export class Reloader {
     const changes = configChanges(this.#running, next);
     if (changes.length === 0) return this.#outcome('unchanged', [], []);
     const fixed = changes.filter(({ takesEffect }) => takesEffect === 'restart');
-    if (fixed.length > 0) {
-      const problems = fixed.map(({ text }) => `${text}: needs a restart`);
+    const problems = fixed.map(({ text }) => `${text}: needs a restart`);
+    if (this.#running.backends.size > 0 !== next.backends.size > 0) {
+      problems.push(
+        'upstream: the first backend is added, or the last removed, and with it the public listener: needs a restart',
+      );
+    }
+    if (problems.length > 0) {
       return this.#outcome('restart_required', changes, problems);
     }
     const dropped = droppedPlans(this.#running, next);
@@ -187,12 +192,12 @@ export class Reloader {
       return this.#outcome('plan_in_use', changes, last.problems);
     }
     const counts = [...(await countByPlan((plan) => dropped.has(plan), records))];
-    const problems = counts.map(
+    const drops = counts.map(
       ([plan, count]) =>
         `plans.${plan}: ${inNumber(count, 'customer is', 'customers are')} on this plan, which the file drops; ` +
         `move them, or give ${plan} under "formerly" of another plan`,
     );
-    return this.#outcome(problems.length > 0 ? 'plan_in_use' : 'applied', changes, problems);
+    return this.#outcome(drops.length > 0 ? 'plan_in_use' : 'applied', changes, drops);
   }
 
   /** Refuses a file that is the running one, truncated within a line: writing it has not finished, or has failed. */

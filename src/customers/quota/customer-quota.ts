@@ -67,6 +67,14 @@ interface CustomerQuotaParts {
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
+const NOTHING_TAKEN = {
+  outcome: 'admitted',
+  burst: undefined,
+  shadow: undefined,
+  shadowLimit: undefined,
+  release: undefined,
+} as const;
+
 export class CustomerQuota {
   readonly hourly: LeasedQuota;
   readonly clock: Pick<Clock, 'nowMs'>;
@@ -98,14 +106,43 @@ export class CustomerQuota {
     return planNameOf(plan, this.#limits);
   }
 
+  /** As {@link decide}, for a request whose end is not known: the limit of requests in progress does not apply. */
+  decideWithoutConcurrency(customer: CustomerRecord): QuotaDecision | Promise<QuotaDecision> {
+    return this.decide(customer, false);
+  }
+
+  /**
+   * Tells how the hourly quota would decide, by usage at most 250 ms old, and takes nothing. The burst limit is not
+   * considered. Rejects with StoreUnavailableError.
+   */
+  async preview(customer: CustomerRecord): Promise<QuotaDecision> {
+    const found = this.limitOf(customer);
+    if (!found.found) return { outcome: 'not_configured', reason: found.reason };
+    const { limits } = settingsOf(customer, found.requestsPerHour);
+    const { remaining, ...usage } = await this.recentUsage(customer, found.requestsPerHour);
+    const resetSeconds = Math.max(1, usage.resetSeconds);
+    const mode = 'store';
+    if (remaining === 0) return { outcome: 'quota_exceeded', violated: limits, burst: undefined, mode, resetSeconds };
+    const admission: Admitted = {
+      outcome: 'admitted',
+      mode,
+      remaining: () => remaining,
+      resetSeconds: () => resetSeconds,
+      beginDeadlineMs: Number.POSITIVE_INFINITY,
+      beginDeadlineWallMs: Number.POSITIVE_INFINITY,
+      refund() {},
+    };
+    return { ...NOTHING_TAKEN, limits, admission };
+  }
+
   /** Decides one request; without a promise if memory suffices. Fails as {@link LeasedQuota.admit} does. */
-  decide(customer: CustomerRecord): QuotaDecision | Promise<QuotaDecision> {
+  decide(customer: CustomerRecord, countsConcurrent = true): QuotaDecision | Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
     const settings = settingsOf(customer, found.requestsPerHour);
     const plan = planOf(customer.plan, this.#limits);
     const burstLimit = plan?.burstPerSecond;
-    const maxConcurrent = plan?.maxConcurrent;
+    const maxConcurrent = countsConcurrent ? plan?.maxConcurrent : undefined;
     if (burstLimit === undefined && maxConcurrent === undefined)
       return this.#decideQuota(customer, found, settings, plan);
 

@@ -236,7 +236,7 @@ export const PROBLEMS = {
   unauthorized: {
     status: 401,
     title: 'Credentials required',
-    when: 'Portal: no session or token, or it has ended; or the link was used before, or is too old. Admin API: no bearer token, or neither the admin token nor a valid JWT of the configured issuer; or the session of the console has ended.',
+    when: 'Portal: no session or token, or it has ended; or the link was used before, or is too old. Admin API: no bearer token, or neither the admin token nor a valid JWT of the configured issuer; or the session of the console has ended. Check listener, `/verify` and `/usage`: not the value of `check.token`.',
     remedy:
       'Portal: open it again from where you came. Admin API: send `Authorization: Bearer <token>` with the value of `admin.token`, or with a JWT that `admin.jwt` accepts.',
   },
@@ -246,6 +246,12 @@ export const PROBLEMS = {
     when: 'Admin API: the JWT is valid, but lacks `tollgate:read`, or `tollgate:write` for a call that is not GET or HEAD. Or the request has the session cookie of the console or the portal, but comes from a page of another origin.',
     remedy:
       'Have the issuer grant the scope that `detail` names; or call from the console, or with an `Authorization` header.',
+  },
+  check_token: {
+    status: 500,
+    title: 'The proxy in front is not set up correctly',
+    when: 'Check listener: `X-Tollgate-Check-Token` is missing, doubled, or not the value of `check.token`.',
+    remedy: 'Report it: nothing is wrong with the request or the key. Nothing was counted.',
   },
   issuer_unavailable: {
     status: 503,

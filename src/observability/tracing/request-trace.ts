@@ -28,9 +28,9 @@ interface RequestTraceOptions {
 }
 
 export interface TracedRequest {
-  readonly req: Pick<IncomingMessage, 'headers' | 'httpVersion' | 'rawHeaders' | 'socket'> & {
-    readonly method: string;
-  };
+  readonly req: Pick<IncomingMessage, 'headers' | 'httpVersion' | 'rawHeaders' | 'socket'>;
+  /** As the client sent it. */
+  readonly method: string;
   readonly client: { readonly proto: string };
   /** Until a route matches, `none`. */
   readonly route: string;
@@ -84,7 +84,7 @@ export class RequestTrace implements AttemptTrace {
   }
 
   attemptStarted(upstream: UpstreamName): void {
-    const { req, route } = this.#request;
+    const { method: sent, route } = this.#request;
     const attributes = {
       ...destinationOf(upstream, route),
       [names.ATTR_NETWORK_PROTOCOL_VERSION]: '1.1',
@@ -95,7 +95,7 @@ export class RequestTrace implements AttemptTrace {
       this.#attempt.setAttributes(attributes);
       return;
     }
-    const { name, ...method } = methodOf(req.method);
+    const { name, ...method } = methodOf(sent);
     this.#attempt = this.#options.tracer.startSpan(
       name,
       { kind: SpanKind.CLIENT, startTime: this.#nowMs(), attributes: { ...method, ...attributes } },
@@ -114,9 +114,9 @@ export class RequestTrace implements AttemptTrace {
 
   /** Called once, when the request is recorded. */
   end(record: AccessRecord, outcome: ForwardOutcome | undefined): void {
-    const { req, client, route } = this.#request;
+    const { req, client, method: sent, route } = this.#request;
     const { status, problem, plan, quota, customer, backend } = record;
-    const { name, ...method } = methodOf(req.method);
+    const { name, ...method } = methodOf(sent);
     const hasRoute = route !== 'none';
     const error = serverError(record, outcome);
     this.attemptEnded(outcome?.status, error);
@@ -162,7 +162,7 @@ function methodOf(method: string) {
   return {
     name: 'HTTP',
     [names.ATTR_HTTP_REQUEST_METHOD]: names.HTTP_REQUEST_METHOD_VALUE_OTHER,
-    // One of the methods that Node.js can parse.
+    // A token of at most 32 characters.
     [names.ATTR_HTTP_REQUEST_METHOD_ORIGINAL]: method,
   };
 }

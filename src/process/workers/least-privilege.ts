@@ -24,8 +24,9 @@ const RUNTIME_VARIABLES: ReadonlySet<string> = new Set(
  * may hold secrets.
  */
 export function workerConfig({ admin: _, ...rest }: Config): Config {
-  // Named in the worker's error message when the port is taken.
-  const expressions = new Map([...rest.expressions].filter(([key]) => key === pathKey(['listen', 'port'])));
+  // Named in the worker's error message when a port is taken.
+  const ports = [pathKey(['listen', 'port']), pathKey(['check', 'port'])];
+  const expressions = new Map([...rest.expressions].filter(([key]) => ports.includes(key)));
   const notices = rest.notices && { ...rest.notices, endpoints: [] };
   return { ...rest, ...(notices && { notices }), expressions, source: { namedFiles: [], digest: '' } };
 }

@@ -1,7 +1,7 @@
 /** The messages between the primary and its workers: structured clones, over Node's IPC channel. */
 import type { Config } from '../../config/config.ts';
 import type { MetricsSnapshot } from '../../observability/metrics.ts';
-import type { DataPlane, DataPlaneStatus } from '../data-plane.ts';
+import type { ClientAddresses, DataPlane, DataPlaneStatus } from '../data-plane.ts';
 
 /** What the primary calls in a worker that has started. */
 export interface WorkerMethods extends Pick<DataPlane, 'leaseState' | 'refusals' | 'learnFailures' | 'beginDrain'> {
@@ -24,7 +24,7 @@ export type ToWorker = WorkerCall | { readonly kind: 'start'; readonly workerId:
 
 /** What a worker reports on its own. */
 export type Report =
-  | { readonly kind: 'listening'; readonly url: string }
+  | { readonly kind: 'listening'; readonly addresses: ClientAddresses }
   /** The worker cannot start, and exits. */
   | { readonly kind: 'failed'; readonly reason: string }
   | { readonly kind: 'status'; readonly status: DataPlaneStatus }

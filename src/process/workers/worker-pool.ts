@@ -11,7 +11,7 @@ import type { Environment } from '../../config/environment.ts';
 import type { Logger } from '../../observability/logger.ts';
 import type { Metrics } from '../../observability/metrics.ts';
 import type { DataPlaneView } from '../control-plane.ts';
-import type { DataPlaneStatus } from '../data-plane.ts';
+import type { ClientAddresses, DataPlaneStatus } from '../data-plane.ts';
 import { workerConfig, workerEnvironment } from './least-privilege.ts';
 import type { Report, WorkerMethods } from './messages.ts';
 import type { SummedMetrics } from './summed-metrics.ts';
@@ -56,7 +56,7 @@ interface WorkerPoolOptions {
 export class WorkerPool {
   readonly #options: WorkerPoolOptions;
   readonly #slots: readonly Slot[];
-  readonly #started = Promise.withResolvers<string>();
+  readonly #started = Promise.withResolvers<ClientAddresses>();
   #config: Config;
   #hasStarted = false;
   #isStopping = false;
@@ -68,10 +68,10 @@ export class WorkerPool {
   }
 
   /**
-   * Starts all workers. Resolves to the URL of the public listener when all listen.
+   * Starts all workers. Resolves to the URLs of the listeners for clients when all listen.
    * @throws Error when a worker cannot start; the others are killed first.
    */
-  async listen(): Promise<string> {
+  async listen(): Promise<ClientAddresses> {
     // Messages contain Maps, which JSON cannot represent.
     const execArgv = [...process.execArgv, '--disable-sigusr1'];
     cluster.setupPrimary({ exec: ENTRY, args: [], execArgv, serialization: 'advanced' });
@@ -107,7 +107,7 @@ export class WorkerPool {
 
   /** Calls a method of each worker that listens. Resolves to the values that arrive in time. */
   async callAll<Method extends keyof WorkerMethods>(method: Method, ...args: Parameters<WorkerMethods[Method]>) {
-    const listening = this.#workers().filter(({ url }) => url !== undefined);
+    const listening = this.#workers().filter(({ addresses }) => addresses !== undefined);
     const results = await Promise.all(listening.map((worker) => worker.call(REPLY_TIMEOUT_MS, method, ...args)));
     return results.flatMap((result) => (result === undefined ? [] : [result.value]));
   }
@@ -178,10 +178,10 @@ export class WorkerPool {
   #receive(slot: Slot, worker: WorkerProcess, message: Report): void {
     switch (message.kind) {
       case 'listening':
-        worker.url = message.url;
-        if (this.#hasStarted || this.#slots.some((each) => each.worker?.url === undefined)) return;
+        worker.addresses = message.addresses;
+        if (this.#hasStarted || this.#slots.some((each) => each.worker?.addresses === undefined)) return;
         this.#hasStarted = true;
-        this.#started.resolve(message.url);
+        this.#started.resolve(message.addresses);
         return;
       case 'failed':
         worker.failure = message.reason;

@@ -1,6 +1,6 @@
 import cluster from 'node:cluster';
 import { systemClock, systemScheduler } from '../../base/clock.ts';
-import type { DataPlaneStatus } from '../data-plane.ts';
+import type { ClientAddresses, DataPlaneStatus } from '../data-plane.ts';
 import { closeHandoversOnExit } from './close-handovers.ts';
 import type { CallResult, Report, ToPrimary, ToWorker, WorkerMethods } from './messages.ts';
 
@@ -9,7 +9,7 @@ export class WorkerProcess {
   readonly startedAtMs = systemClock.nowMs();
   readonly startedMonotonicMs = systemClock.monotonicMs();
   /** Undefined until the worker listens. */
-  url: string | undefined;
+  addresses: ClientAddresses | undefined;
   dataPlane: DataPlaneStatus | undefined;
   /** Why the worker could not start. */
   failure: string | undefined;

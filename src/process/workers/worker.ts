@@ -54,8 +54,8 @@ async function start(workerId: number, config: Config, exit: PromiseWithResolver
     keyFailed: shareFailures((failures) => send({ kind: 'failures', failures }), systemScheduler),
   });
   opened.defer(() => dataPlane.close());
-  const url = await dataPlane.listen();
-  send({ kind: 'listening', url });
+  const addresses = await dataPlane.listen();
+  send({ kind: 'listening', addresses });
 
   let reportedStatus: DataPlaneStatus | undefined;
   const reportStatus = () => {

@@ -96,7 +96,7 @@ test('of a ConfigMap that is swapped ten times within a second, the last version
     environment: {},
   });
   onTestFinished(() => gateway.close());
-  const asked = keepAsking(gateway.addresses.public, key);
+  const asked = keepAsking(gateway.addresses.public ?? '', key);
   const limitIs = (limit: number) =>
     vi.waitFor(
       async () => {

@@ -130,7 +130,10 @@ describe('a collector', () => {
     await tracing.apply({ endpoint, exportHeaders: {}, sampleRatio: 1, trustParent: false, customer: false });
     const trace = () => {
       const req = { headers: {}, method: 'GET', httpVersion: '1.1', rawHeaders: [], socket: {} } as never;
-      const traced = tracing.sample({ req, client: { proto: 'http' }, route: 'none' }, { has: () => false });
+      const traced = tracing.sample(
+        { req, method: 'GET', client: { proto: 'http' }, route: 'none' },
+        { has: () => false },
+      );
       const names = { requestId: 'r', method: 'GET', route: 'none', plan: 'none', source: 'gateway' } as const;
       traced?.end({ ...names, status: 200, clientAddress: '', traceId: '' }, undefined);
     };

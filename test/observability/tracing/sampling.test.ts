@@ -28,7 +28,8 @@ async function openTracing(options: { ratio: number; trustParent?: boolean; rand
       const headers = traceparent === undefined ? {} : { traceparent };
       const req = { headers, method: 'GET', httpVersion: '1.1', rawHeaders: [], socket: { remoteAddress: peer } };
       const proxies = { has: (address: string) => address === PROXY };
-      return tracing.sample({ req: req as never, client: { proto: 'http' }, route: 'none' }, proxies)?.traceId;
+      return tracing.sample({ req: req as never, method: 'GET', client: { proto: 'http' }, route: 'none' }, proxies)
+        ?.traceId;
     },
   };
 }
