@@ -3,14 +3,17 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, it, onTestFinished } from 'vitest';
 import { createApiKey } from '../../src/formats/api-key.ts';
+import { temporaryFile } from '../cli/support.ts';
 import { rewrite, takeOver } from '../control/reload/support.ts';
 import { openSession, type Session } from '../limits/support.ts';
+import { startCollector } from '../observability/tracing/collector.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
 import { startSystem } from '../support/system.ts';
+import { createPemPair } from '../upstream/identity/support.ts';
 
 const ROUTES = [
   { path: '/health', methods: ['GET'], key: 'none' },
@@ -331,4 +334,62 @@ it('a reload takes the key away from a route and asks for it again, and never fo
   expect((await fetch(`${gateway.public}/health`)).status).toBe(200);
   expect(backend.seen).toHaveLength(2);
   onTestFinished(() => void inProgress.socket.destroy());
+});
+
+it('requests of one connection are told apart, in any order and form of target', async () => {
+  const { gateway, backend, key } = await startKeyless();
+  const session = await openSession(gateway.public);
+  const withKey = `Host: a\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+  session.send(
+    [
+      'GET /health HTTP/1.1\r\nHost: a\r\n\r\n',
+      `GET /things/1 HTTP/1.1\r\n${withKey}`,
+      'GET /things/2 HTTP/1.1\r\nHost: a\r\n\r\n',
+      `GET http://b/health?x HTTP/1.1\r\n${withKey}`,
+      'GET http://b/things/3 HTTP/1.1\r\nHost: a\r\n\r\n',
+    ].join(''),
+  );
+  await expect.poll(() => session.statuses()).toEqual([200, 200, 401, 200, 401]);
+  const seen = backend.seen.map(({ url, headers }) => [url, headers['x-tollgate-customer'], headers.authorization]);
+  expect(seen.toSorted()).toEqual([
+    ['/health', undefined, undefined],
+    ['/health?x', undefined, undefined],
+    ['/things/1', 'acme', undefined],
+  ]);
+  const usage = await fetch(`${gateway.public}/usage`, { headers: bearer(key) });
+  expect(await usage.json()).toMatchObject({ used: 1 });
+});
+
+it('with assertions and traces, the backend gets no assertion, and the trace names no plan', async () => {
+  const signing_key_file = await temporaryFile('signing.pem', createPemPair().privatePem);
+  const collector = await startCollector();
+  const { gateway, backend, key } = await startKeyless({
+    identity: { headers: true, assertion: { signing_key_file } },
+    tracing: { endpoint: collector.endpoint, sample_ratio: 1, customer: true },
+  });
+  const parent = { traceparent: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`, tracestate: `x=${key}` };
+  expect((await fetch(`${gateway.public}/health`, { headers: { ...parent, ...bearer(key) } })).status).toBe(200);
+  const [seen] = backend.seen;
+  expect(Object.keys(seen?.headers ?? {}).filter((name) => name.startsWith('x-tollgate'))).toEqual([]);
+  expect(seen?.headers.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
+  expect(JSON.stringify(seen)).not.toContain(key);
+  await gateway.close();
+  const server = collector.spans.find(({ kind }) => kind === 'server');
+  expect(server).toMatchObject({ name: 'GET /health' });
+  expect(Object.keys(server?.attributes ?? {}).filter((name) => /plan|customer/.test(name))).toEqual([]);
+});
+
+it('a route that asks for a key again by a reload still serves the upload that came before', async () => {
+  const { gateway, backend } = await startKeyless({}, (req, res) => void text(req).then((body) => res.end(body)));
+  const session = await openSession(gateway.public);
+  session.send('POST /hooks/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n');
+  await expect.poll(() => readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 1 });
+  await rewrite(gateway, { routes: ROUTES.map((route) => ({ ...route, key: 'required' })) });
+  expect(await takeOver(gateway)).toBe('applied');
+  for (const byte of 'bcdef') session.send(`1\r\n${byte}\r\n`);
+  session.send('0\r\n\r\n');
+  await expect.poll(() => session.received()).toMatch(/abcdef/);
+  expect(session.statuses()).toEqual([200]);
+  expect(Object.keys(backend.seen[0]?.headers ?? {}).filter((name) => name.startsWith('x-tollgate'))).toEqual([]);
+  expect((await fetch(`${gateway.public}/hooks/a`, { method: 'POST', body: 'x' })).status).toBe(401);
 });
