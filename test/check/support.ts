@@ -43,7 +43,7 @@ export async function startCheckSystem({
   return { gateway, storeUrl: store.url, key, keyId: body.items[0].id };
 }
 
-function startCheckGateway(storeUrl: string, config: Record<string, Record<string, unknown>> = {}) {
+export function startCheckGateway(storeUrl: string, config: Record<string, Record<string, unknown>> = {}) {
   const check = { host: '127.0.0.1', port: 0, token: CHECK_TOKEN, trusted_proxies: ['127.0.0.1'], ...config.check };
   const routes = ROUTES as never;
   return startTestGateway({ storeUrl, upstreamUrl: undefined, config: { routes, ...config, check } });

@@ -4,9 +4,10 @@ import { canInstall, install, onPath } from '../support/programs.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** A path, like the next two; empty if it is missing. */
+    /** A path, like the next three; empty if it is missing. */
     caddy: string;
     haproxy: string;
+    nginx: string;
     prometheus: string;
     /** Those of deploy/compose.yaml that are missing: tests that need them are skipped. */
     missingForCompose: readonly string[];
@@ -19,10 +20,11 @@ const FOR_COMPOSE = { haproxy: 'haproxy', prometheus: 'prometheus', 'redis-cli':
 export default function setup({ provide }: TestProject): void {
   const { env } = process;
   const find = (program: string) => onPath([program], env) ?? '';
-  for (const [program, name] of Object.entries({ ...FOR_COMPOSE, caddy: 'caddy' }))
+  for (const [program, name] of Object.entries({ ...FOR_COMPOSE, caddy: 'caddy', nginx: 'nginx-light' }))
     if (find(program) === '' && canInstall()) install({ name, service: `${name}.service` }, env);
   provide('caddy', find('caddy'));
   provide('haproxy', find('haproxy'));
+  provide('nginx', find('nginx'));
   provide('prometheus', find('prometheus'));
   const missing = Object.keys(FOR_COMPOSE).filter((program) => find(program) === '');
   provide('missingForCompose', missing);
@@ -31,5 +33,7 @@ export default function setup({ provide }: TestProject): void {
       `deploy/compose.yaml is not run: ${missing.join(' and ')} not found, and cannot be installed\n`,
     );
   if (find('caddy') === '')
-    process.stderr.write('docs/recipes/caddy.md is not run: caddy not found, and cannot be installed\n');
+    process.stderr.write(
+      'docs/recipes/caddy.md is not run, nor that of docs/check.md: caddy not found, and cannot be installed\n',
+    );
 }

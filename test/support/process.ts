@@ -34,6 +34,7 @@ export interface RunningGateway {
   readonly ops: string;
   readonly admin: string | undefined;
   readonly portal: string | undefined;
+  readonly check: string | undefined;
   /** Standard output so far. */
   output(): string;
   /** Where it is read; what reads a log may pause, or be gone. */
@@ -82,6 +83,7 @@ async function untilStarted({ child, finished, output, sawLine }: ReturnType<typ
     ops: String(started.ops),
     admin: started.admin === undefined ? undefined : String(started.admin),
     portal: started.portal === undefined ? undefined : String(started.portal),
+    check: started.check === undefined ? undefined : String(started.check),
     output,
     stdout: child.stdout,
     signal: (name) => void child.kill(name),
