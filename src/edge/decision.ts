@@ -14,7 +14,6 @@ import type { KeyUses } from '../customers/keys/key-uses.ts';
 import { ConcurrencyLimiter } from '../customers/quota/concurrency.ts';
 import type { CustomerQuota, QuotaDecision } from '../customers/quota/customer-quota.ts';
 import { usageDocument } from '../customers/quota/hourly-quota.ts';
-import { addressBlock } from '../formats/address-block.ts';
 import type { Connections } from '../http/listener/connections.ts';
 import { createStrictApp } from '../http/listener/strict-app.ts';
 import type { Problem } from '../http/problems/document.ts';
@@ -24,7 +23,7 @@ import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import type { BodyFault, RequestBody } from '../upstream/request-body.ts';
 import { UNKNOWN_ADDRESS } from './client-address.ts';
 import { type ClientCredentials, isSentByBrowser } from './credentials.ts';
-import { KeylessSlots } from './keyless.ts';
+import { KeylessSlots, keylessBlock } from './keyless.ts';
 import { type Form, rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
 import * as refusals from './refusals.ts';
@@ -128,7 +127,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
   /** Serves a request whose route needs no key, if those have a slot left: no quota bounds them. */
   function admitKeyless(context: RequestContext): Ending {
     const { body, client, settings } = context;
-    context.keylessBlock = addressBlock(client.address);
+    context.keylessBlock = keylessBlock(client.address);
     context.releaseKeyless = keylessSlots.take(context.keylessBlock, settings.maxInFlight);
     if (context.releaseKeyless === undefined) return refuse(context, refusals.TOO_MANY_KEYLESS);
     return body === undefined ? serve(context) : receiveStart(context, body);

@@ -2,12 +2,20 @@
  * Requests of routes with `key: none`. Anyone may send them, so they get few of the gateway's slots, and an API key that
  * a client sends by mistake never reaches the backend: it may belong to somebody else, such as whoever runs a webhook.
  */
+import { isIPv4 } from 'node:net';
 import { quarterOf } from '../base/quarter.ts';
 import { ConcurrencyLimiter } from '../customers/quota/concurrency.ts';
+import { addressBlock } from '../formats/address-block.ts';
 import { hasGeneratedKey } from './credentials.ts';
 
 /** Counts all requests without a key. No address block has this text. */
 const ALL = 'all';
+
+/** Returns what counts as one address: an IPv4 address, or the /64 of an IPv6 address. */
+export function keylessBlock(address: string): string {
+  // Loopback addresses are one block only where secrets are guessed.
+  return isIPv4(address) ? address : addressBlock(address);
+}
 
 /** Bounds the requests without a key in progress: all together, and those of each address block. */
 export class KeylessSlots {

@@ -205,13 +205,14 @@ it('together they hold a quarter of limits.in_flight, and one address a quarter 
   });
   expect(await statusOf('2001:db8:0:0:1::')).toBe(503);
   expect(await statusOf('2001:db8:0:1::')).toBe(200);
+  expect(await statusOf('::ffff:192.0.2.1')).toBe(503);
 
-  for (const address of ['192.0.2.2', '192.0.2.2', '192.0.2.3', '192.0.2.3']) await send(address);
+  for (const address of ['127.0.0.2', '127.0.0.2', '127.0.0.3', '127.0.0.3']) await send(address);
   await expect.poll(() => held.length).toBe(8);
   expect(await statusOf('192.0.2.4')).toBe(503);
   const keyed = await fetch(`${gateway.public}/things/1`, { headers: bearer(key) });
   expect(keyed.status).toBe(200);
-  expect(await readMetric(gateway, 'tollgate_refusals_total')).toEqual({ 'problem="overloaded",plan="none"': 3 });
+  expect(await readMetric(gateway, 'tollgate_refusals_total')).toEqual({ 'problem="overloaded",plan="none"': 4 });
   held[0]?.end();
   await expect.poll(() => statusOf('192.0.2.1')).toBe(200);
 });
