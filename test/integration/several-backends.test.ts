@@ -1,4 +1,5 @@
 /** Routes to several backends: each with settings, connections and health of its own. */
+import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
@@ -205,6 +206,19 @@ describe('a reload', () => {
     socket.write('cd');
     await expect.poll(() => received).toMatch(/^HTTP\/1\.1 200 /);
     expect([before.seen.length, after.seen.length]).toEqual([1, 0]);
+  });
+
+  it('uses the new content of a secret file of one backend', async () => {
+    const billing = await openBackend();
+    const authorization_file = await temporaryFile('authorization', 'Basic one');
+    const settings = { urls: [billing.url], credentials: 'replace', authorization_file };
+    const system = await startWithBackends({ billing: settings });
+    expect(await get(system, 'billing')).toEqual([200]);
+    await writeFile(authorization_file, 'Basic two');
+    expect(await takeOver(system.gateway)).toBe('applied');
+    expect(await get(system, 'billing')).toEqual([200]);
+    expect(billing.seen.map(({ headers }) => headers.authorization)).toEqual(['Basic one', 'Basic two']);
+    expect(JSON.stringify(system.gateway.logs)).not.toMatch(/Basic (?:one|two)/);
   });
 
   it('closes the connections of a backend that it removed', async () => {

@@ -9,10 +9,12 @@ import { connect } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
 import { callAdmin } from '../../support/admin.ts';
+import { startBackend } from '../../support/backend.ts';
 import { createCertificate } from '../../support/certificates.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { readMetric } from '../../support/metrics.ts';
 import { runProgram } from '../../support/process.ts';
+import { findClosedPort } from '../../upstream/support/upstreams.ts';
 import { agentOfTest, type Outcome, PATIENCE, request, startWithWorkers, tally, workersOf } from './support.ts';
 
 const REQUESTS = 'tollgate_http_requests_total';
@@ -114,6 +116,37 @@ it('a reload is in effect at all workers when its response arrives, and a worker
     .toMatchObject([{ restarts: 1, ready: true, config_hash: reloaded.hash }, survivor]);
   expect(await limits()).toEqual(new Set(['777']));
 });
+
+it('all workers serve the backends of a reload, and /status, /readyz and metrics combine what they say of each', async () => {
+  const added = await startBackend();
+  onTestFinished(() => added.close());
+  const { gateway, key, file, sections } = await startWithWorkers();
+  const down = `http://127.0.0.1:${await findClosedPort()}`;
+  const upstreams = { added: { urls: [added.url] }, down: { urls: [down] } };
+  const routes = Object.keys(upstreams).map((name) => ({ path: `/${name}`, methods: ['GET'], upstream: name }));
+  const withDefault = [{ path: '/api', methods: ['GET'] }, ...routes];
+  await writeFile(file, stringify({ ...sections, upstreams, routes: withDefault, aliases: {}, usage_path: null }));
+  const reload = await callAdmin(gateway, '/admin/v1/config/reload', { method: 'POST' });
+  expect(reload.body).toMatchObject({ result: 'applied' });
+  // Each connection goes to the next worker.
+  const headers = { authorization: `Bearer ${key}`, connection: 'close' };
+  const statusOf = async (path: string) => (await fetch(gateway.public + path, { headers })).status;
+  for (let i = 0; i < 4; i++) expect(await statusOf('/added')).toBe(200);
+  expect(added.seen).toHaveLength(4);
+  for (let i = 0; i < 12; i++) expect(await statusOf('/down')).toBe(503);
+  const readiness = async () => (await fetch(`${gateway.ops}/readyz`)).json();
+  await expect.poll(readiness, PATIENCE).toEqual({ status: 'degraded', reasons: ['upstream_down'] });
+  expect((await callAdmin(gateway, '/status')).body.upstreams).toMatchObject([
+    { backend: 'default', up: true },
+    { backend: 'added', up: true },
+    { backend: 'down', url: down, up: false },
+  ]);
+  const up = (name: string, url: string) => `backend="${name}",upstream="${url}"`;
+  expect(await readMetric(gateway, 'tollgate_upstream_up')).toMatchObject({
+    [up('added', added.url)]: 1,
+    [up('down', down)]: 0,
+  });
+}, 60_000);
 
 it('failed keys of an address count at all workers', async () => {
   const { gateway } = await startWithWorkers({ config: { auth: { failures_per_minute: 5 } } });
