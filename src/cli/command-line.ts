@@ -81,6 +81,18 @@ export function buildProgram(finish: (status: number) => void, { stopping, start
       const { printRoutes } = await import('./routes.ts');
       finish(await printRoutes(description, options));
     });
+  program
+    .command('check-key')
+    .description('ask the check listener about the key on standard input; counts nothing; exit status 1 if it says no')
+    .option('--path <path>', 'path and query of a request; without it, neither route nor scope is checked')
+    .option('--method <method>', 'its method, by default GET')
+    .option('--address <address>', 'IP address of the client')
+    .option('--check-url <url>', 'URL of the check listener', 'http://127.0.0.1:8084')
+    .option('--json', 'print the JSON of the check listener')
+    .action(async (options) => {
+      const { checkKey } = await import('./check-key.ts');
+      finish(await checkKey(options));
+    });
   addCustomerCommands(program);
   addKeyCommands(program);
   addUsageCommands(program);
