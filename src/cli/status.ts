@@ -22,7 +22,7 @@ export function addStatusCommand(program: Command): void {
 }
 
 function sections(status: StatusDocument): string[] {
-  const { config, store, upstreams, workers, notices } = status;
+  const { check, config, store, upstreams, workers, notices } = status;
   const reload = config.last_reload;
   const summary = formatDocument({
     version: status.version,
@@ -35,6 +35,7 @@ function sections(status: StatusDocument): string[] {
     store: `${store.kind}, ${store.up ? 'reachable' : 'unreachable'}`,
     'changes pushed': status.invalidation.connected,
     instances: status.instances,
+    ...(check && { 'check listener': `${check.address}, ${check.has_token ? 'with' : 'without'} a token` }),
     ...(notices && { 'notices not delivered': `${notices.pending} pending, ${notices.dead} dead` }),
   });
   const changes = reload?.result === 'applied' ? reload.changes : [];

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { isIPv6 } from 'node:net';
 import { dirname, resolve } from 'node:path';
 import { systemClock, systemScheduler } from '../base/clock.ts';
 import { watchFiles } from '../base/watch-files.ts';
@@ -192,6 +193,10 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
           instances,
           notices: notices.counts(),
           customersWithoutPlan: withoutPlan.last,
+          check: config.check && {
+            address: `${isIPv6(config.check.host) ? `[${config.check.host}]` : config.check.host}:${config.check.port}`,
+            hasToken: config.check.token !== undefined,
+          },
           upstreams,
           workers: dataPlane.workers(),
         };

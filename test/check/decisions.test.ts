@@ -384,8 +384,10 @@ test('metrics and log tell checks from other requests', async () => {
   expect(JSON.stringify(gateway.logs)).not.toContain(key);
 });
 
-test('without a backend there is no public listener, and the gateway is ready', async () => {
+test('without a backend there is no public listener, and the gateway is ready; /status shows the checks', async () => {
   const { gateway } = await startCheckSystem();
+  const { check, upstreams, problems } = (await callAdmin(gateway, '/status')).body;
+  expect([check, upstreams, problems]).toEqual([{ address: '127.0.0.1:0', has_token: true }, [], []]);
   expect(gateway.public).toBe('');
   await expect.poll(async () => (await fetch(`${gateway.ops}/readyz`)).json()).toMatchObject({ status: 'ready' });
 });

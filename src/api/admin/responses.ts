@@ -532,6 +532,13 @@ export const STATUS = z.object({
     .describe(
       'These instances, each worker by itself, latest announcement first. Null: the store cannot be read. Members are null for instances of earlier versions.',
     ),
+  check: z
+    .object({
+      address: z.string().describe('Host and port, as in the configuration.'),
+      has_token: z.boolean().describe('Whether each check must have the token.'),
+    })
+    .nullable()
+    .describe('The check listener, see docs/check.md. Null: there is none.'),
   upstreams: z.array(
     z.object({
       backend: z.string().describe('Name of the backend: `default`, or a name in `upstreams`.'),

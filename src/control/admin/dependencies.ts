@@ -90,7 +90,10 @@ type Status = SourceOf<StatusDocument>;
 
 /** The status of one gateway. Times: wall time in ms. */
 export interface GatewayStatus
-  extends Pick<Status, 'version' | 'uptimeSeconds' | 'instances' | 'notices' | 'customersWithoutPlan' | 'upstreams'> {
+  extends Pick<
+    Status,
+    'version' | 'uptimeSeconds' | 'instances' | 'notices' | 'customersWithoutPlan' | 'check' | 'upstreams'
+  > {
   readonly startedAtMs: number;
   /** `lastReload`: undefined if no reload was reported since the start. */
   readonly config: Pick<Status['config'], 'file' | 'hash'> & {

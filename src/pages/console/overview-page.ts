@@ -34,7 +34,7 @@ export function OverviewPage() {
 }
 
 function health(status: StatusDocument) {
-  const { problems, store, upstreams, config, fleet } = status;
+  const { problems, store, check, upstreams, config, fleet } = status;
   const backends = Map.groupBy(upstreams, ({ backend }) => backend);
   return html`<section class=${`health ${problems.length === 0 ? 'good' : 'bad'}`} aria-label="Health">
     <p class="verdict">${problems.length === 0 ? 'All is well.' : `${counted(problems.length, 'problem')} to look at.`}</p>
@@ -51,6 +51,9 @@ function health(status: StatusDocument) {
         backends.size === 1 ? 'Backend' : `Backend ${name}`,
         `${of.filter(({ up }) => up).length} of ${of.length} in service`,
       ]),
+      ...(check === null
+        ? []
+        : [['Checks', `${check.address}, ${check.has_token ? 'with' : 'without'} a token`] as const]),
       ['Configuration', html`<code>${config.hash.slice(0, 12)}</code>`],
       ['Instances', count(status.instances)],
       ['Version', status.version],

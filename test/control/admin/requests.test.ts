@@ -154,6 +154,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
       },
     ],
     customers_without_plan: { customers: 0, plans: [] },
+    check: { address: '127.0.0.1:8084', has_token: true },
     workers: [],
   });
 });

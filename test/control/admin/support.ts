@@ -165,6 +165,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
       instances: 3,
       notices: { pending: 2, dead: 1 },
       customersWithoutPlan: { customers: 0, plans: [] },
+      check: { address: '127.0.0.1:8084', hasToken: true },
       upstreams: [
         {
           backend: 'default',
