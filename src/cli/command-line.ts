@@ -56,7 +56,11 @@ export function buildProgram(finish: (status: number) => void, { stopping, start
       'the first port to use; the next free ones follow (default: 8080)',
       integerParser(0, 65_535),
     )
-    .option('--save <folder>', 'start nothing: write the files for production into a new folder')
+    .addOption(
+      new Option('--save <folder>', 'start nothing: write the files for production into a new folder').conflicts(
+        'port',
+      ),
+    )
     .action(async (url, options) => {
       const { tryGateway } = await import('./try/try-gateway.ts');
       finish(await tryGateway(url, options, startSample));

@@ -85,13 +85,16 @@ it('serves the user’s own backend with what it prints, and is gone within a se
 });
 
 it('starts without its backend, says so, and forwards what the OpenAPI file describes', async () => {
-  const backend = `http://127.0.0.1:${await freePort()}`;
+  const backendPort = String(await freePort());
+  const backend = `http://127.0.0.1:${backendPort}`;
   const folder = await emptyFolder();
-  const args = [backend, '--port', '0', '--openapi', await temporaryFile('pets.yaml', PETSTORE)];
+  const args = [backend, '--port', backendPort, '--openapi', await temporaryFile('pets.yaml', PETSTORE)];
   const gateway = await startTry(args, { TMPDIR: folder });
   const output = gateway.output();
   expect(output).toMatch(/cannot be reached now \(connect ECONNREFUSED .*requests get 503 upstream_unavailable/);
   expect(output).toContain(`'${gateway.public}/api/v3/pets'\n`);
+  // The port of the backend stays free for it.
+  expect(gateway.public).not.toBe(backend);
   expect(await runPrintedCurl(output)).toBe('HTTP/1.1 503 Service Unavailable');
   expect((await fetch(`${gateway.public}/other`)).status).toBe(404);
   gateway.signal('SIGTERM');
@@ -129,6 +132,7 @@ it.each([
 
 it.each([
   [2, 'give the URL of your backend', []],
+  [2, "cannot be used with option '--port <number>'", ['http://localhost', '--port', '1', '--save', '/nowhere']],
   [2, 'such as X-API-Key', ['http://localhost', '--key-header', 'Cookie']],
   [2, 'from 0 to 65535', ['http://localhost', '--port', '65536']],
   [1, 'nowhere.yaml: cannot be read', ['http://localhost', '--openapi', '/nowhere.yaml']],

@@ -1,6 +1,9 @@
 /** The program as its users run it: a process of its own. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { onTestFinished } from 'vitest';
@@ -56,7 +59,9 @@ export async function startProgram({ args, env, program }: ProcessSettings): Pro
 
 /** Runs what `npm start` runs, until it has printed what to try. Killed when the test ends. */
 export async function startQuickStart(env: Readonly<Record<string, string>> = {}): Promise<RunningGateway> {
-  return await untilBanner(launch({ args: [], env: { ...ANY_PORTS, ...env } }, QUICK_START));
+  return await untilBanner(
+    launch({ args: [], env: { ...ANY_PORTS, TMPDIR: await temporaryFolder(), ...env } }, QUICK_START),
+  );
 }
 
 /** Runs `try` with the given arguments until it has printed what to try. Killed when the test ends. */
@@ -64,7 +69,14 @@ export async function startTry(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<RunningGateway> {
-  return await untilBanner(launch({ args: ['try', ...args], env }));
+  return await untilBanner(launch({ args: ['try', ...args], env: { TMPDIR: await temporaryFolder(), ...env } }));
+}
+
+/** A folder for what a killed program leaves behind. Deleted when the test ends. */
+async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-process-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
 }
 
 async function untilBanner(program: ReturnType<typeof launch>): Promise<RunningGateway> {
