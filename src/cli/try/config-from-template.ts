@@ -35,6 +35,6 @@ export function makeLocal(document: Document, backend: URL, ports: readonly numb
   document.set('workers', 1);
   document.set('store', { url: 'sqlite:store.sqlite' });
   document.setIn(['upstream', 'urls'], [backend.href]);
-  // No load balancer is in front, and Ctrl-C ends everything within a second.
-  document.set('shutdown', { not_ready_ms: 0, drain_ms: 1000 });
+  // No load balancer is in front.
+  document.set('shutdown', { not_ready_ms: 0 });
 }
