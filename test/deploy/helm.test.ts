@@ -19,7 +19,7 @@ import {
   type Values,
 } from './support/chart.ts';
 import { REPOSITORY, readCommand, readInstruction } from './support/dockerfile.ts';
-import { ALL, LEAST, PORTAL, RENAMED, SECRETS, VARIANTS } from './support/value-sets.ts';
+import { ALL, CHECK, LEAST, PORTAL, RENAMED, SECRETS, VARIANTS } from './support/value-sets.ts';
 
 function manifest(kind: string, values: Values = SECRETS): Manifest {
   const found = renderChart(values).find((each) => each.kind === kind);
@@ -61,11 +61,12 @@ describe.each(VARIANTS)('the chart with %s', (_, values) => {
   });
 
   test('opens the ports that the configuration listens on', async () => {
-    const { listen, ops, portal } = await loadConfig(writeConfig(values), {});
+    const { check, listen, ops, portal } = await loadConfig(writeConfig(values), {});
     expect(at(container(values), 'ports')).toStrictEqual([
       { name: 'public', containerPort: listen.port },
       { name: 'ops', containerPort: ops.port },
       ...(portal ? [{ name: 'portal', containerPort: portal.port }] : []),
+      ...(check ? [{ name: 'check', containerPort: check.port }] : []),
     ]);
   });
 
@@ -75,7 +76,9 @@ describe.each(VARIANTS)('the chart with %s', (_, values) => {
     const selector = { 'app.kubernetes.io/name': 'tollgate', 'app.kubernetes.io/instance': RELEASE };
     expect(pod).toMatchObject(selector);
     for (const each of manifests) {
-      expect(each.metadata.name).toMatch(values === RENAMED ? /^edge/ : /^gate(-ops|-portal|-dashboard|-more)?$/);
+      expect(each.metadata.name).toMatch(
+        values === RENAMED ? /^edge/ : /^gate(-ops|-portal|-check|-dashboard|-more)?$/,
+      );
       if (each.kind === 'Service') expect(at(each, 'spec', 'selector')).toStrictEqual(selector);
       if (each.kind === 'Deployment' || each.kind === 'PodDisruptionBudget')
         expect(at(each, 'spec', 'selector', 'matchLabels')).toStrictEqual(selector);
@@ -235,6 +238,19 @@ test('the portal has a port, a service and an ingress of its own, and the other 
     from: [{ namespaceSelector: {} }],
   });
   expect(renderChart(ALL).some(({ metadata }) => metadata.name.endsWith('-portal'))).toBe(false);
+});
+
+test('the check listener has a port and a service of its own, and its token is a secret', () => {
+  const service = renderChart(CHECK).find(
+    (each) => each.kind === 'Service' && each.metadata.name === `${RELEASE}-check`,
+  );
+  expect(at(service, 'spec', 'ports')).toStrictEqual([{ name: 'http', port: 9084, targetPort: 'check' }]);
+  expect(at(manifest('Secret', CHECK), 'stringData')).toMatchObject({ 'check-token': 'check-token-of-the-chart' });
+  expect(at(manifest('NetworkPolicy', CHECK), 'spec', 'ingress')).toContainEqual({
+    ports: [{ port: 'check' }],
+    from: [{ namespaceSelector: {} }],
+  });
+  expect(renderChart(ALL).some(({ metadata }) => metadata.name.endsWith('-check'))).toBe(false);
 });
 
 test('what mounts the configuration mounts its folder: a subPath would keep its first contents', () => {

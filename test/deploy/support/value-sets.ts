@@ -78,6 +78,19 @@ export const PORTAL: Values = {
   },
   networkPolicy: { enabled: true, portalFrom: [{ namespaceSelector: {} }] },
 };
+/** The check listener, for the proxies alone. */
+export const CHECK: Values = {
+  secrets: { ...SECRETS.secrets, checkToken: 'check-token-of-the-chart' },
+  config: {
+    check: {
+      host: '0.0.0.0',
+      port: 9084,
+      token_file: '/etc/tollgate-secrets/check-token',
+      trusted_proxies: ['10.0.0.0/8'],
+    },
+  },
+  networkPolicy: { enabled: true, checkFrom: [{ namespaceSelector: {} }] },
+};
 /** Names of one's own, a preflight without a Secret of the chart's, and an assigned user. */
 export const RENAMED: Values = {
   fullnameOverride: 'edge-gateway',
@@ -94,4 +107,5 @@ export const VARIANTS: readonly (readonly [string, Values])[] = [
   ['as little as possible', LEAST],
   ['other names', RENAMED],
   ['the portal', PORTAL],
+  ['the check listener', CHECK],
 ];

@@ -34,6 +34,9 @@ redis-url: {{ required "secrets.redisUrl, or secrets.existing, is required" .Val
 {{- if .Values.config.admin }}
 admin-token: {{ required "secrets.adminToken, or secrets.existing, is required; or config.admin: null" .Values.secrets.adminToken | quote }}
 {{- end }}
+{{- with .Values.secrets.checkToken }}
+check-token: {{ . | quote }}
+{{- end }}
 {{- end }}
 
 {{/* Of the Deployment's pods and of those of hooks. */}}
