@@ -23,7 +23,7 @@ const NOT_COVERED = '[what is not covered](quota.md#what-is-not-covered)';
 
 export const PROMISES: readonly Promised[] = [
   {
-    promise: 'A customer gets no more than its limit, over any number of gateways.',
+    promise: "No more of a customer's requests are admitted than its limit, over any number of gateways.",
     bound: 'limit requests in any 3600 s of store time',
     brokenBy: NOT_COVERED,
     model: true,
@@ -40,6 +40,7 @@ export const PROMISES: readonly Promised[] = [
       'test/integration/three-gateways.load.test.ts': [
         'of 3,000 concurrent requests over three gateways exactly the limit of 500 reach the backend, in a handful of store calls',
       ],
+      'test/check/under-load.test.ts': ['two instances admit exactly the limit, of 400 parallel checks by every call'],
       'test/faults/storm.test.ts': [
         'in a storm of kills, stops, resets and delays (seed %i), no rule of the quota is broken, and each request at the backend is in a trace',
       ],
