@@ -9,7 +9,7 @@ import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemScheduler } from '../base/clock.ts';
 import { StoreBoundedClock } from '../base/store-bounded-clock.ts';
-import type { Config, ListenerName } from '../config/config.ts';
+import type { Config, ListenerName, Section } from '../config/config.ts';
 import { portVariable } from '../config/environment.ts';
 import { Authenticator } from '../customers/keys/authenticator.ts';
 import { KeyUses } from '../customers/keys/key-uses.ts';
@@ -44,7 +44,7 @@ import type { Metrics } from '../observability/metrics.ts';
 import { RecentRefusals } from '../observability/recent-refusals.ts';
 import { Tracing } from '../observability/tracing/tracing.ts';
 import type { Store } from '../store/store.ts';
-import { type BackendSettings, Backends } from '../upstream/backends.ts';
+import { Backends } from '../upstream/backends.ts';
 import { createForwarder } from '../upstream/forwarder.ts';
 import { Assertions } from '../upstream/identity/assertions.ts';
 import { importSigningKeys } from '../upstream/identity/signing-keys.ts';
@@ -128,7 +128,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     },
     clock,
   });
-  backends.apply(connectionSettings(config));
+  backends.apply(config.backends);
   opened.defer(() => backends.close());
   const forwarder = createForwarder({ ownHeaderNames: OWN_HEADER_NAMES, clock });
 
@@ -255,7 +255,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
           ? settings.current.failedKeys
           : new FailedAttempts(clock, next.auth.failuresPerMinute, keyFailed);
       await tracing.apply(next.tracing);
-      backends.apply(connectionSettings(next));
+      backends.apply(next.backends);
       const nextSettings = publicSettings(next, { ...shared, failedKeys, assertions: nextIdentity.assertions });
 
       current = next;
@@ -403,40 +403,12 @@ function settingsOfChecks({ check, identity, usagePath }: Config, settings: Publ
   });
 }
 
-/** Settings of the backends by name: those on which their connections and their health depend. */
-function connectionSettings({ backends }: Config): ReadonlyMap<string, BackendSettings> {
-  return new Map(
-    [...backends].map(([name, { responseHeaderBytes: maxHeaderBytes, ...backend }]): [string, BackendSettings] => {
-      const { urls, balance, connectTimeoutMs, healthCheck, reuseAfterBody, tls } = backend;
-      const { maxConnections, maxConnectionsPerCustomer } = backend;
-      const shares = { maxConnections, maxConnectionsPerCustomer };
-      return [
-        name,
-        {
-          urls,
-          balance,
-          connectTimeoutMs,
-          maxHeaderBytes,
-          reuseAfterBody,
-          ...shares,
-          healthCheck,
-          ...(tls && { tls }),
-        },
-      ];
-    }),
-  );
-}
-
-/** Returns where a route's requests are sent; undefined without backends, if there are only checks. The timeouts of the route override those of its backend. */
-function destinationOf(
-  route: Config['routes'][number],
-  config: Config,
-  backends: Backends,
-): RouteDestination | undefined {
+/** Returns where a route's requests are sent; undefined without a backend, where the gateway only decides checks. */
+function destinationOf(route: Section<'routes'>[number], config: Config, backends: Backends) {
   const settings = config.backends.get(route.upstream);
   if (settings === undefined) return undefined;
   const { audience = config.identity.assertion?.audience ?? new URL(settings.urls[0]).origin } = settings;
-  return {
+  const destination: RouteDestination = {
     backend: backends.get(route.upstream),
     responseTimeoutMs: route.responseTimeoutMs ?? settings.responseTimeoutMs,
     idleTimeoutMs: route.idleTimeoutMs ?? settings.idleTimeoutMs,
@@ -444,6 +416,7 @@ function destinationOf(
     headers: headerPolicy(settings, config.auth.keyHeaders),
     audience,
   };
+  return destination;
 }
 
 function servedRoutes(config: Config, backends: Backends, history: RecentHistory | undefined): RouteDefinition[] {

@@ -6,25 +6,23 @@ import { type ConnectOptions, createConnect } from './http1/connect.ts';
 import type { UpstreamStatus } from './upstream.ts';
 
 /** Settings of one backend on which its connections and its health depend. */
-export interface BackendSettings
+interface BackendSettings
   extends Pick<
     BackendOptions,
-    'balance' | 'healthCheck' | 'maxConnections' | 'maxConnectionsPerCustomer' | 'maxHeaderBytes' | 'reuseAfterBody'
+    'balance' | 'healthCheck' | 'maxConnections' | 'maxConnectionsPerCustomer' | 'reuseAfterBody'
   > {
   /** See {@link BackendOptions.urls}. */
   readonly urls: readonly string[];
   readonly connectTimeoutMs: number;
+  /** See {@link BackendOptions.maxHeaderBytes}. */
+  readonly responseHeaderBytes: number;
   /** See {@link createConnect}. */
   readonly tls?: ConnectOptions['tls'];
 }
 
-export interface BackendsOptions extends Pick<BackendOptions, 'observer' | 'clock'> {
+interface BackendsOptions extends Pick<BackendOptions, 'observer' | 'clock'> {
   /** Returns the maximum of requests in progress; a reload can change it. */
   readonly maxInFlight: () => number;
-  /** Default: the system's resolver. */
-  readonly lookup?: BackendOptions['lookup'];
-  /** For health checks, probes and lookups. Default: Node.js's timers. */
-  readonly scheduler?: BackendOptions['scheduler'];
 }
 
 interface OpenBackend {
@@ -32,6 +30,19 @@ interface OpenBackend {
   readonly load: BackendLoad;
   readonly backend: Backend;
 }
+
+/** A backend whose settings differ in another member keeps its connections. */
+const CONNECTION_SETTINGS = Object.keys({
+  balance: true,
+  connectTimeoutMs: true,
+  healthCheck: true,
+  maxConnections: true,
+  maxConnectionsPerCustomer: true,
+  responseHeaderBytes: true,
+  reuseAfterBody: true,
+  tls: true,
+  urls: true,
+} satisfies Record<keyof BackendSettings, true>) as (keyof BackendSettings)[];
 
 /** A backend has work for so long after its latest request: at low load, it often has no request in progress. */
 const HAS_WORK_MS = 10_000;
@@ -49,7 +60,7 @@ export class Backends {
     this.#options = options;
   }
 
-  /** Opens and closes backends. One whose settings are unchanged keeps its connections and its health. */
+  /** Opens and closes backends. One whose {@link BackendSettings} are unchanged keeps its connections and its health. */
   apply(settings: ReadonlyMap<string, BackendSettings>): void {
     const former = this.#open;
     this.#upstreamCount = [...settings.values()].reduce((count, { urls }) => count + urls.length, 0);
@@ -75,21 +86,23 @@ export class Backends {
   }
 
   #opened(name: string, settings: BackendSettings, former: OpenBackend | undefined): OpenBackend {
-    if (former && isDeepStrictEqual(former.settings, settings)) return former;
-    const { lookup = lookupAddresses, scheduler = systemScheduler, maxInFlight } = this.#options;
+    const isSame = (key: keyof BackendSettings) => isDeepStrictEqual(former?.settings[key], settings[key]);
+    if (former && CONNECTION_SETTINGS.every(isSame)) return former;
+    const { maxInFlight } = this.#options;
     const load = former?.load ?? { inFlight: 0, latestAtMs: Number.NEGATIVE_INFINITY };
     const backend = new Backend({
       ...this.#options,
       ...settings,
       backend: name,
+      maxHeaderBytes: settings.responseHeaderBytes,
       urls: settings.urls.map((url) => new URL(url)),
       connectTo: (url, lookup) => createConnect(url, settings.connectTimeoutMs, { lookup, tls: settings.tls }),
       // The rest of `maxInFlight` is left for other customers.
       maxWaitingPerCustomer: () => Math.ceil(maxInFlight() / 2 / this.#upstreamCount),
       load,
       isWithinShare: (load) => this.#isWithinShare(load),
-      lookup,
-      scheduler,
+      lookup: lookupAddresses,
+      scheduler: systemScheduler,
     });
     return { settings, load, backend };
   }

@@ -31,7 +31,7 @@ const CONNECTIONS = {
   connectTimeoutMs: 5000,
   maxConnections: 8,
   maxConnectionsPerCustomer: 8,
-  maxHeaderBytes: 16_384,
+  responseHeaderBytes: 16_384,
 } as const;
 
 const PLANS = new Map([['starter', { requestsPerHour: 1000 }]]);
