@@ -104,10 +104,12 @@ describe('a backend that is down', () => {
 
 describe('a backend that hangs', () => {
   it('holds at most half of limits.in_flight while another has work: 503 overloaded, free', async () => {
-    const hung = await openHeldBackend();
-    const system = await startWithBackends({ hung: { urls: [hung.url] } }, { limits: { in_flight: 20 } });
+    const [hung, busy] = [await openHeldBackend(), await openHeldBackend()];
+    const upstreams = { hung: { urls: [hung.url] }, busy: { urls: [busy.url] } };
+    const system = await startWithBackends(upstreams, { limits: { in_flight: 20 } });
     const { gateway } = system;
-    expect(await get(system, 'default')).toEqual([200]);
+    const work = get(system, 'busy');
+    await expect.poll(() => busy.held.length).toBe(1);
     const waiting = Array.from({ length: 10 }, () => get(system, 'hung'));
     await expect.poll(() => hung.held.length).toBe(10);
     expect(await get(system, 'hung')).toEqual([503, 'overloaded']);
@@ -121,6 +123,8 @@ describe('a backend that hangs', () => {
     await expect.poll(() => hung.held.length).toBe(11);
     hung.held.at(-1)?.end();
     expect(await again).toEqual([200]);
+    busy.held[0]?.end();
+    expect(await work).toEqual([200]);
     expect((await callAdmin(gateway, '/admin/v1/customers/acme/usage')).body.used).toBe(13);
   });
 
@@ -135,16 +139,18 @@ describe('a backend that hangs', () => {
   });
 
   it('keeps its share across reloads that change it', async () => {
-    const hung = await openHeldBackend();
-    const system = await startWithBackends({ hung: { urls: [hung.url] } }, { limits: { in_flight: 8 } });
-    await get(system, 'default');
+    const [hung, busy] = [await openHeldBackend(), await openHeldBackend()];
+    const upstreams = { hung: { urls: [hung.url] }, busy: { urls: [busy.url] } };
+    const system = await startWithBackends(upstreams, { limits: { in_flight: 8 } });
+    const work = get(system, 'busy');
+    await expect.poll(() => busy.held.length).toBe(1);
     const waiting = Array.from({ length: 4 }, () => get(system, 'hung'));
     await expect.poll(() => hung.held.length).toBe(4);
-    await rewrite(system.gateway, { upstreams: { hung: { urls: [hung.url], max_connections: 7 } } });
+    await rewrite(system.gateway, { upstreams: { ...upstreams, hung: { ...upstreams.hung, max_connections: 7 } } });
     expect(await takeOver(system.gateway)).toBe('applied');
     expect(await get(system, 'hung')).toEqual([503, 'overloaded']);
-    for (const response of hung.held) response.end();
-    await Promise.all(waiting);
+    for (const response of [...hung.held, ...busy.held]) response.end();
+    await Promise.all([work, ...waiting]);
   });
 });
 
@@ -222,7 +228,7 @@ describe('a reload', () => {
   });
 
   it('closes the connections of a backend that it removed', async () => {
-    const server = createServer((_req, res) => res.end()).listen(0, '127.0.0.1');
+    const server = createServer({ keepAliveTimeout: 600_000 }, (_req, res) => res.end()).listen(0, '127.0.0.1');
     onTestFinished(() => void server.close());
     await new Promise((resolve) => server.once('listening', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
