@@ -7,6 +7,7 @@ import { allowedCpus, choosePinning } from './pinning.ts';
 import { findPrograms, type Programs } from './programs.ts';
 import { hasPlaceFor, placeResults, renderFindings } from './report.ts';
 import type { Scenario, Settings } from './scenario.ts';
+import { compareChecks } from './scenarios/checks.ts';
 import { spreadCustomers } from './scenarios/customers.ts';
 import { measureGarbage } from './scenarios/garbage.ts';
 import { holdIdleConnections } from './scenarios/idle.ts';
@@ -28,6 +29,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   uploads: compareUploads,
   customers: spreadCustomers,
   refused: floodWithRefused,
+  checks: compareChecks,
   latency: measureLatency,
   tail: measureTail,
   idle: holdIdleConnections,

@@ -63,7 +63,7 @@ const PEER_KINDS: Readonly<Record<PeerName, PeerKind>> = {
   },
   'nginx-plain': { start: startPlainNginx, hindrance: none },
   'nginx-lua': {
-    start: startLuaNginx,
+    start: (surroundings) => startLuaNginx(surroundings),
     hindrance: ({ programs }) =>
       programs.luaModules === undefined ? "nginx's Lua module is missing (Debian: libnginx-mod-http-lua)" : undefined,
   },
@@ -152,13 +152,18 @@ async function startPlainNginx({ workspace, programs, pinning, upstream }: PeerS
   return { name, origin: `http://127.0.0.1:${port}`, process };
 }
 
-async function startLuaNginx({ workspace, programs, pinning, upstream, redis }: PeerSurroundings): Promise<Peer> {
+/** `content`: directives of nginx for what is admitted. */
+export async function startLuaNginx(
+  { workspace, programs, pinning, upstream, redis }: PeerSurroundings,
+  content = 'proxy_http_version 1.1; proxy_set_header Connection ""; proxy_pass http://backend;',
+): Promise<Peer> {
   const name = 'nginx-lua';
   const port = await freePort();
   const values = {
     upstream_port: upstream.port,
     redis_port: redis.port,
     modules: programs.luaModules ?? '',
+    content,
     window_lua: fileURLToPath(new URL('peers/window.lua', import.meta.url)),
   };
   const process = await startNginx({ workspace, programs, cpus: pinning.measured, name, port, values });
