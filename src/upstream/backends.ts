@@ -44,6 +44,10 @@ const CONNECTION_SETTINGS = Object.keys({
   urls: true,
 } satisfies Record<keyof BackendSettings, true>) as (keyof BackendSettings)[];
 
+function areConnectionsSame(former: BackendSettings, settings: BackendSettings): boolean {
+  return CONNECTION_SETTINGS.every((key) => isDeepStrictEqual(former[key], settings[key]));
+}
+
 /** A backend has work for so long after its latest request: at low load, it often has no request in progress. */
 const HAS_WORK_MS = 10_000;
 
@@ -86,11 +90,15 @@ export class Backends {
   }
 
   #opened(name: string, settings: BackendSettings, former: OpenBackend | undefined): OpenBackend {
-    const isSame = (key: keyof BackendSettings) => isDeepStrictEqual(former?.settings[key], settings[key]);
-    if (former && CONNECTION_SETTINGS.every(isSame)) return former;
-    const { maxInFlight } = this.#options;
+    if (former && areConnectionsSame(former.settings, settings)) return former;
     const load = former?.load ?? { inFlight: 0, latestAtMs: Number.NEGATIVE_INFINITY };
-    const backend = new Backend({
+    return { settings, load, backend: this.#create(name, settings, load) };
+  }
+
+  /** Apart from {@link #opened}: the functions below keep all variables of this one, which must not be a former backend. */
+  #create(name: string, settings: BackendSettings, load: BackendLoad): Backend {
+    const { maxInFlight } = this.#options;
+    return new Backend({
       ...this.#options,
       ...settings,
       backend: name,
@@ -104,7 +112,6 @@ export class Backends {
       lookup: lookupAddresses,
       scheduler: systemScheduler,
     });
-    return { settings, load, backend };
   }
 
   #isWithinShare(load: BackendLoad): boolean {

@@ -1,4 +1,6 @@
 /** The share of one backend in the requests in progress. Times are given, so no test waits. */
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { Backends } from '../../src/upstream/backends.ts';
@@ -75,4 +77,21 @@ test('a backend that is removed has no work, and one that is unknown is a bug', 
   apply('one');
   expect(begin('one', 50, 0)).toBe(50);
   expect(() => backends.get('two')).toThrow('there is no backend two');
+});
+
+test('backends that were replaced or removed are garbage', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  const { backends } = openBackends(10, 'one');
+  const former: WeakRef<object>[] = [];
+  for (const maxConnections of [2, 3, 4, 5]) {
+    former.push(new WeakRef(backends.get('one')));
+    backends.apply(new Map([['one', { ...SETTINGS, maxConnections }]]));
+  }
+  await expect
+    .poll(() => {
+      collect();
+      return former.filter((each) => each.deref() !== undefined).length;
+    })
+    .toBe(0);
 });
