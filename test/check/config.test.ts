@@ -76,6 +76,7 @@ test('a reload applies token and proxies; the listener itself needs a restart', 
   expect(await status('another-check-token')).toBe(403);
   expect(await rewrite({ ...others, check: { ...unnamed, port: 1 } })).toBe('restart_required');
   const upstream = { urls: ['http://127.0.0.1:1'] };
+  expect(await rewrite({ ...others, check: unnamed, upstream })).toBe('restart_required');
   expect(await rewrite({ ...others, upstream })).toBe('restart_required');
   expect(await status('another-check-token')).toBe(403);
 });

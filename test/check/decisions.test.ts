@@ -1,5 +1,8 @@
 /** What the check listener decides is what the public listener would: the same key, route, scope and quota. */
+import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { temporaryFile } from '../cli/support.ts';
+import { startCollector } from '../observability/tracing/collector.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { EMBEDDED_STORE, STORES } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
@@ -400,4 +403,37 @@ test('max_concurrent does not apply, because the end of a request is not seen', 
     Array.from({ length: 8 }, () => extAuthz.ask(gateway, 'GET', '/v1/open', bearer(key))),
   );
   expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+});
+
+test('a trace has one span for a check, named after the request that it is about', async () => {
+  const collector = await startCollector();
+  const tracing = { endpoint: collector.endpoint, sample_ratio: 1 };
+  const { gateway, key } = await startCheckSystem({ config: { tracing } });
+  const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+  const [, forwardAuth, nginx] = FORMS;
+  await forwardAuth.ask(gateway, 'POST', '/v1/open', { ...bearer(key), traceparent });
+  await nginx.ask(gateway, 'GET', '/v1/open/7', {});
+  await expect.poll(() => collector.spans.map(({ name }) => name)).toEqual(['POST /v1/open', 'GET /v1/open/{id}']);
+  const [yes, no] = collector.spans;
+  expect(yes).toMatchObject({
+    traceId: '4bf92f3577b34da6a3ce929d0e0e4736',
+    attributes: { 'tollgate.plan': 'enterprise' },
+  });
+  expect(no).toMatchObject({ attributes: { 'tollgate.refusal': 'missing_key', 'url.path': '/v1/open/{id}' } });
+});
+
+test('a yes has the assertion for the configured audience, and no identity where headers are off', async () => {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  const file = await temporaryFile('signing.pem', String(privateKey.export({ type: 'pkcs8', format: 'pem' })));
+  const identity = { headers: false, assertion: { audience: 'https://orders.example', signing_key_file: file } };
+  const { gateway, key } = await startCheckSystem({ config: { identity } });
+  const [extAuthz] = FORMS;
+  const { headers } = await extAuthz.ask(gateway, 'GET', '/v1/open', bearer(key));
+  expect(['customer', 'plan', 'key-id'].map((name) => headers[`x-tollgate-${name}`])).toEqual(['', '', '']);
+  const { assertion } = (await verify(gateway, { key })).body;
+  for (const jwt of [headers['x-tollgate-assertion'], assertion]) {
+    const [, claims = ''] = String(jwt).split('.');
+    const decoded = JSON.parse(Buffer.from(claims, 'base64url').toString());
+    expect(decoded).toMatchObject({ sub: 'acme', aud: 'https://orders.example' });
+  }
 });

@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { PATIENCE, startWithWorkers } from '../process/workers/support.ts';
 import { bearer, createCustomerWithKey } from '../support/admin.ts';
+import { readMetric } from '../support/metrics.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { ask, CHECK_TOKEN, FORMS, refusalOf, startCheckGateway, startCheckSystem, usedOf, verify } from './support.ts';
@@ -100,6 +101,19 @@ describe('at its limits', () => {
     expect([answer.status, refusalOf(answer).document.code]).toEqual([403, 'overloaded']);
     expect(await verify(gateway, { key })).toMatchObject({ status: 503, headers: { 'retry-after': '1' } });
     expect(await usedOf(gateway)).toBe(0);
+  });
+
+  test('a connection above the limit is told so in the form of the call, and closed', async () => {
+    const { gateway, key } = await startCheckSystem({ config: { limits: { connections: 1, in_flight: 8 } } });
+    const { hostname, port } = new URL(gateway.check);
+    const head = `Host: a\r\nX-Tollgate-Check-Token: ${CHECK_TOKEN}\r\n`;
+    const busy = connect(Number(port), hostname);
+    onTestFinished(() => void busy.destroy());
+    busy.write(`POST /ext-authz/v1/open HTTP/1.1\r\n${head}Content-Length: 9\r\n\r\nx`);
+    await expect.poll(() => readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 1 });
+    const asked = `GET /nginx HTTP/1.1\r\n${head}Authorization: Bearer ${key}\r\nX-Original-Method: GET\r\nX-Original-URI: /v1/open\r\n\r\n`;
+    const { status, headers, closed } = await exchangeRaw(gateway.check, asked);
+    expect([status, headers['x-tollgate-refusal'] !== undefined, closed]).toEqual([403, true, true]);
   });
 
   test('a body that does not arrive is 408, and headers that are too large are 431', async () => {

@@ -284,6 +284,8 @@ export function createCheckApp(parts: CheckAppParts): Express {
         const call = callOf(context.req);
         const { requestId, settings } = context;
         if (call === '/nginx' && problem.code !== 'check_token') {
+          // Such as of a connection above the limit.
+          if (problem.headers?.includes('Connection')) context.res.shouldKeepAlive = false;
           const refusal = refusalHeader(problem, requestId, settings.documentationUrl);
           respond(context, 403, ['X-Request-Id', requestId, ...NO_CONTENT, ...refusal], '');
           return;
