@@ -281,6 +281,7 @@ test.each<[number, string, string, Record<string, string>]>([
   [422, 'unprocessable', '{"key":"secret-key","path":"v1"}', {}],
   [422, 'unprocessable', '{"key":"secret-key","address":"host"}', {}],
   [422, 'unprocessable', '{"key":"secret-key","units":1}', {}],
+  [422, 'unprocessable', '{"key":"secret-key","method":"GET /"}', {}],
   [413, 'body_too_large', `{"key":"${'k'.repeat(70_000)}"}`, {}],
 ])('/verify: %i %s', async (status, code, body, headers) => {
   const { gateway } = await startCheckSystem();

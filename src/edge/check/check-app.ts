@@ -15,7 +15,7 @@ import { readBody } from '../../http/listener/held-body.ts';
 import { type Problem, problemResponse } from '../../http/problems/document.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { UNKNOWN_ADDRESS } from '../client-address.ts';
-import { type ClientCredentials, readCredentials, readToken } from '../credentials.ts';
+import { readCredentials, readToken } from '../credentials.ts';
 import { createDecision, type DecisionParts, type Ending } from '../decision.ts';
 import { guardHeaders, guardTarget, isHost } from '../guard.ts';
 import { asFlatList, type Form } from '../rate-limit-headers.ts';
@@ -24,7 +24,7 @@ import * as refusals from '../refusals.ts';
 import { type RequestContext, respond, sendJson, sendProblem } from '../request-context.ts';
 import type { Route } from '../routes.ts';
 import type { PublicSettings } from '../settings.ts';
-import { parseCheckBody } from './check-body.ts';
+import { isMethod, parseCheckBody } from './check-body.ts';
 import * as checkRefusals from './check-refusals.ts';
 import { fieldsForClient, readRefusal, refusalHeader } from './refusal-header.ts';
 
@@ -55,7 +55,6 @@ const CALL_METHODS: Readonly<Record<string, string>> = {
 const TOKEN = 'x-tollgate-check-token';
 const OWN_HEADER = /^x.tollgate./i;
 const ORIGINAL_URL = /^https?:\/\/([^/?#]+)(\/.*)$/;
-const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/;
 const MAX_BODY_BYTES = 64 * 1024;
 /** As for the admin token. */
 const FAILED_TOKENS_PER_MINUTE = 30;
@@ -110,7 +109,7 @@ export function createCheckApp(parts: CheckAppParts): Express {
   const { clock, logger, quota, recorder } = parts;
   const failedTokens = new FailedAttempts(clock, FAILED_TOKENS_PER_MINUTE);
   const tokenWarnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
-  /** The requests to `/verify` that are understood: from then on, no is an answer like yes. */
+  /** The requests to `/verify` with a valid body: from then on, a refusal is 200, too. */
   const understood = new WeakSet<RequestContext>();
   // The gateway does not see when a request that it did not forward ends.
   const uses = { ...quotaPart(quota), decide: quota.decideWithoutConcurrency.bind(quota) };
@@ -218,29 +217,28 @@ export function createCheckApp(parts: CheckAppParts): Express {
 
   /** Decides a request by its method and its target, as the client sent them. */
   function decideNamed(context: RequestContext, method: string | undefined, target: string | undefined): Ending {
-    if (method === undefined || !METHOD.test(method) || !target?.startsWith('/')) {
+    if (method === undefined || !isMethod(method) || !target?.startsWith('/')) {
       return refuse(context, checkRefusals.NOT_NAMED);
     }
-    const query = routeNamed(context, method, target);
+    context.method = method;
+    const query = routeNamed(context, target);
     if (query === undefined) return undefined;
     return decision.decide(context, readCredentials(context.req.rawHeaders, query, context.settings));
   }
 
-  /** Finds the route of a method and target. Returns the query; undefined if the request was refused. */
+  /** Finds the route of a target and the context's method. Returns the query; undefined if the request was refused. */
   function routeNamed(
     context: RequestContext,
-    method: string,
     target: string,
     { refuse, routeFor }: Pick<typeof decision, 'refuse' | 'routeFor'> = decision,
   ): string | undefined {
-    context.method = method;
     const verdict = guardTarget(target, context.settings.guardLimits);
     if (!verdict.passed) {
       const { code, detail } = verdict.problem;
       // Without `Connection: close`: the connection is the proxy's, and the fault is in what it names.
       return refuse(context, { code, detail });
     }
-    const route = routeFor(context, verdict.path, verdict.query, method);
+    const route = routeFor(context, verdict.path, verdict.query, context.method);
     if (route === undefined) return undefined;
     return route.purpose === 'forward' ? verdict.query : refuse(context, checkRefusals.USAGE_IS_ELSEWHERE);
   }
@@ -250,16 +248,16 @@ export function createCheckApp(parts: CheckAppParts): Express {
     if ('problem' in parsed) return refuse(context, parsed.problem);
     const { key, method = 'GET', path, address, isDryRun } = parsed;
     understood.add(context);
+    context.method = method;
     context.client = {
       ...context.client,
       address: address === undefined ? UNKNOWN_ADDRESS : canonicalAddress(address),
     };
     const { decide, fail, ...chosen } = isDryRun ? dryRun : decision;
     if (path === undefined) context.matched = ANY_ROUTE;
-    else if (routeNamed(context, method, path, chosen) === undefined) return undefined;
-    const credentials: ClientCredentials = readToken(key, context.settings);
+    else if (routeNamed(context, path, chosen) === undefined) return undefined;
     // Not left to the application, which would record the failure of a dry run.
-    return decide(context, credentials)?.catch((error: unknown) => fail(error, context));
+    return decide(context, readToken(key, context.settings))?.catch((error: unknown) => fail(error, context));
   }
 
   /** Sends what a refusal of `/nginx` holds, for the client. */

@@ -12,14 +12,19 @@ interface CheckBody {
 }
 
 const JSON_UTF8 = /^application\/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?$/i;
-/** What is wrong with each member, and how to tell. */
+/** The members, what each must be, and whether a value is that. */
 const MEMBERS: Readonly<Record<string, readonly [type: string, isValid: (value: unknown) => boolean]>> = {
   key: ['text', isText],
-  method: ['text', isText],
+  method: ['a method', (value) => isText(value) && isMethod(value)],
   path: ['text that begins with a slash', (value) => isText(value) && value.startsWith('/')],
   address: ['an IP address', (value) => isText(value) && isIP(value) !== 0],
   dry_run: ['true or false', (value) => typeof value === 'boolean'],
 };
+
+/** Returns whether a text can be a method (RFC 9110 §5.6.2). It is logged, so it must not be long. */
+export function isMethod(text: string): boolean {
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32}$/.test(text);
+}
 
 function isText(value: unknown): value is string {
   return typeof value === 'string';
