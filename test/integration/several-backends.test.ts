@@ -60,6 +60,18 @@ describe('a route that names a backend', () => {
   });
 });
 
+it.each([
+  ['idle_timeout', { idle_timeout_ms: 150 }],
+  ['total_timeout', { response_timeout_ms: 150, total_timeout_ms: 150 }],
+])('a route may override what truncates a response: %s', async (failure, timeouts) => {
+  const slow = await openBackend((_req, res) => void res.write('some'));
+  const route = { path: '/slow/{rest...}', methods: ['GET'], upstream: 'slow', ...timeouts };
+  const system = await startWithBackends({ slow: { urls: [slow.url] } }, { routes: [route] as never });
+  await expect(get(system, 'slow')).rejects.toThrow();
+  const failures = () => system.gateway.logs.filter(({ msg }) => msg === 'request').map((line) => line.failure);
+  await expect.poll(failures).toEqual([failure]);
+});
+
 describe('a backend that is down', () => {
   it('fails its own routes only, and degrades the gateway, also when all are down', async () => {
     const port = await findClosedPort();
