@@ -35,7 +35,7 @@ export interface DecisionParts {
   readonly authenticator: Pick<Authenticator, 'authenticate' | 'authenticateSha256'>;
   /** `note` is called for every request that its key allows, so it must be cheap. */
   readonly keyUses: Pick<KeyUses, 'note'>;
-  readonly quota: Pick<CustomerQuota, 'decide' | 'isSuspended' | 'limitOf' | 'planNameOf' | 'recentUsage'>;
+  readonly quota: CustomerQuota;
   readonly connections: Pick<Connections, 'abortResponse' | 'isSurplus'>;
   readonly recorder: Recorder;
   readonly clock: Clock;
@@ -48,6 +48,8 @@ export type Ending = Promise<void> | undefined;
 interface DecisionHandlers {
   /** Failed keys are not counted. */
   readonly isDryRun?: boolean;
+  /** In place of {@link CustomerQuota.decide}. */
+  readonly decideQuota?: (customer: CustomerRecord) => QuotaDecision | Promise<QuotaDecision>;
   /** Serves a request that the quota has admitted. */
   admitted(context: RequestContext): undefined;
   /** Sends a refusal. Whatever was taken from the quota is already given back. */
@@ -88,7 +90,7 @@ function proceed<Value>(
 
 export function createDecision(parts: DecisionParts, handlers: DecisionHandlers) {
   const { authenticator, clock, connections, quota, recorder } = parts;
-  const { isDryRun = false } = handlers;
+  const { isDryRun = false, decideQuota = (customer: CustomerRecord) => quota.decide(customer) } = handlers;
   /** Counts the requests whose body is buffered: slow uploads of one customer must leave room for others. */
   const uploads = new ConcurrencyLimiter();
   const keylessSlots = new KeylessSlots();
@@ -180,7 +182,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     }
     if (!isStillAdmitted(context, customer)) {
       context.decidedFor = customer;
-      const decision = quota.decide(customer);
+      const decision = decideQuota(customer);
       if (decision instanceof Promise) return decision.then(decidedLater.bind(undefined, context));
       if (!isAdmitted(context, decision)) return undefined;
     }

@@ -106,11 +106,6 @@ export class CustomerQuota {
     return planNameOf(plan, this.#limits);
   }
 
-  /** As {@link decide}, for a request whose end is not known: the limit of requests in progress does not apply. */
-  decideWithoutConcurrency(customer: CustomerRecord): QuotaDecision | Promise<QuotaDecision> {
-    return this.decide(customer, false);
-  }
-
   /**
    * Tells how the hourly quota would decide, by usage at most 250 ms old, and takes nothing. The burst limit is not
    * considered. Rejects with StoreUnavailableError.
@@ -135,7 +130,10 @@ export class CustomerQuota {
     return { ...NOTHING_TAKEN, limits, admission };
   }
 
-  /** Decides one request; without a promise if memory suffices. Fails as {@link LeasedQuota.admit} does. */
+  /**
+   * Decides one request; without a promise if memory suffices. Fails as {@link LeasedQuota.admit} does.
+   * `countsConcurrent`: whether the limit of requests in progress applies.
+   */
   decide(customer: CustomerRecord, countsConcurrent = true): QuotaDecision | Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };

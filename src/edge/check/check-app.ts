@@ -6,7 +6,6 @@ import { hash, timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Express, Request, Response } from 'express';
 import { Throttle } from '../../base/throttle.ts';
-import type { CustomerQuota } from '../../customers/quota/customer-quota.ts';
 import { addressBlock, canonicalAddress, peerAddress } from '../../formats/address-block.ts';
 import { comparableName } from '../../formats/header-names.ts';
 import { announcesBody } from '../../http/listener/connections.ts';
@@ -37,10 +36,9 @@ export interface CheckSettings extends PublicSettings {
   readonly usagePath: string | undefined;
 }
 
-interface CheckAppParts extends Omit<DecisionParts, 'quota'> {
+interface CheckAppParts extends DecisionParts {
   /** Read once per request. */
   readonly settings: { readonly current: CheckSettings };
-  readonly quota: CustomerQuota;
   readonly logger: Pick<Logger, 'warn'>;
 }
 
@@ -111,9 +109,11 @@ export function createCheckApp(parts: CheckAppParts): Express {
   const tokenWarnings = new Throttle(clock, 60_000, MAX_LOGGED_ADDRESSES);
   /** The requests to `/verify` with a valid body: from then on, a refusal is 200, too. */
   const understood = new WeakSet<RequestContext>();
-  // The gateway does not see when a request that it did not forward ends.
-  const uses = { ...quotaPart(quota), decide: quota.decideWithoutConcurrency.bind(quota) };
-  const decision = createDecision({ ...parts, quota: uses }, handlersWith(recorder));
+  const decision = createDecision(parts, {
+    ...handlersWith(recorder),
+    // Requests in progress are not limited: the gateway does not see when one ends that it did not forward.
+    decideQuota: (customer) => quota.decide(customer, false),
+  });
   const dryRun = createDryRun();
   const { refuse } = decision;
 
@@ -129,10 +129,9 @@ export function createCheckApp(parts: CheckAppParts): Express {
       refused: recorder.dropped,
       checked: recorder.dropped,
     };
-    const preview = { ...quotaPart(quota), decide: quota.preview.bind(quota) };
     return createDecision(
-      { ...parts, quota: preview, keyUses: { note() {} }, recorder: silent },
-      { ...handlersWith(silent), isDryRun: true },
+      { ...parts, keyUses: { note() {} }, recorder: silent },
+      { ...handlersWith(silent), isDryRun: true, decideQuota: (customer) => quota.preview(customer) },
     );
   }
 
@@ -339,12 +338,3 @@ export function createCheckApp(parts: CheckAppParts): Express {
 }
 
 const NO_CONTENT = ['Cache-Control', 'no-store', 'Content-Length', '0'];
-
-function quotaPart(quota: CustomerQuota) {
-  return {
-    isSuspended: quota.isSuspended.bind(quota),
-    limitOf: quota.limitOf.bind(quota),
-    planNameOf: quota.planNameOf.bind(quota),
-    recentUsage: quota.recentUsage.bind(quota),
-  };
-}
