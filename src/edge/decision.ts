@@ -75,7 +75,7 @@ function allowsScope({ scopes }: EnforcedKey, scope: string | undefined): boolea
 }
 
 /** Returns whether a client sends its body only when told to (RFC 9110 §10.1.1). */
-function expectsContinue({ httpVersion, headers }: Request): boolean {
+export function expectsContinue({ httpVersion, headers }: Request): boolean {
   return httpVersion === '1.1' && Boolean(headers.expect);
 }
 

@@ -15,7 +15,7 @@ import { type Problem, problemResponse } from '../../http/problems/document.ts';
 import type { Logger } from '../../observability/logger.ts';
 import { UNKNOWN_ADDRESS } from '../client-address.ts';
 import { readCredentials, readToken } from '../credentials.ts';
-import { createDecision, type DecisionParts, type Ending } from '../decision.ts';
+import { createDecision, type DecisionParts, type Ending, expectsContinue } from '../decision.ts';
 import { guardHeaders, guardTarget, isHost } from '../guard.ts';
 import { asFlatList, type Form } from '../rate-limit-headers.ts';
 import type { Recorder } from '../recorder.ts';
@@ -179,7 +179,7 @@ export function createCheckApp(parts: CheckAppParts): Express {
   /** Reads the body, which only `/verify` has a use for. */
   async function receive(context: RequestContext, call: string): Promise<void> {
     const { req, res, settings } = context;
-    if (req.headers.expect !== undefined) res.writeContinue();
+    if (expectsContinue(req)) res.writeContinue();
     const done = new AbortController();
     const body = await Promise.race([
       readBody(req, res, { limitBytes: MAX_BODY_BYTES, isKnown: true }),
@@ -205,9 +205,11 @@ export function createCheckApp(parts: CheckAppParts): Express {
       case '/nginx':
         return decideNamed(context, soleHeader(rawHeaders, 'x-original-method'), nginxTarget(rawHeaders));
       case '/usage': {
-        const { usagePath = '/' } = parts.settings.current;
+        const { usagePath } = parts.settings.current;
+        if (usagePath === undefined) return refuse(context, checkRefusals.USAGE_IS_ELSEWHERE);
+        const query = req.originalUrl.slice(call.length);
         const route = decision.routeFor(context, usagePath, '', req.method);
-        return route && decision.decide(context, readCredentials(rawHeaders, '', settings));
+        return route && decision.decide(context, readCredentials(rawHeaders, query, settings));
       }
       default:
         return sendRefusal(context);
@@ -289,7 +291,7 @@ export function createCheckApp(parts: CheckAppParts): Express {
         }
         const { status, headers, body } = problemResponse(problem, requestId, settings.documentationUrl);
         if (!understood.has(context) || status >= 500) respond(context, status, headers, body);
-        else sendJson(context, `{"allowed":false,"problem":${body}}`, fieldsForClient(headers));
+        else sendJson(context, `{"allowed":false,"problem":${body}}`, fieldsForClient(problem.headers ?? []));
       },
     };
   }

@@ -30,7 +30,10 @@ export const FORGED_HEADER: Problem = {
   detail: 'Headers whose names begin with X-Tollgate- may not be sent to this API.',
 };
 
-/** For a check that names `usage_path`: were it admitted, the backend would get a request that only the gateway can serve. */
+/**
+ * For a check that names `usage_path`: were it admitted, the backend would get a request that only the gateway can serve.
+ * And for `/usage` if no usage is served.
+ */
 export const USAGE_IS_ELSEWHERE: Problem = {
   code: 'not_found',
   detail: 'Usage is not available at this path here.',

@@ -37,6 +37,7 @@ export function readRefusal(value = '') {
     if (
       !isKnown ||
       !Array.isArray(fields) ||
+      fields.length % 2 === 1 ||
       !fields.every((field) => typeof field === 'string' && VALUE.test(field))
     ) {
       return undefined;
