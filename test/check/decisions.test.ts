@@ -1,12 +1,22 @@
 /** What the check listener decides is what the public listener would: the same key, route, scope and quota. */
 import { generateKeyPairSync } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFile } from '../cli/support.ts';
 import { startCollector } from '../observability/tracing/collector.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { EMBEDDED_STORE, STORES } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
-import { ask, CHECK_TOKEN, createLimitedKey, FORMS, refusalOf, startCheckSystem, usedOf, verify } from './support.ts';
+import {
+  ask,
+  CHECK_TOKEN,
+  createLimitedKey,
+  FORMS,
+  refusalOf,
+  startCheckGateway,
+  startCheckSystem,
+  usedOf,
+  verify,
+} from './support.ts';
 
 const PROXIED = { 'X-Forwarded-For': '203.0.113.9' };
 
@@ -240,7 +250,7 @@ describe.each(STORES)('/verify over $name', (store) => {
   });
 
   test('a dry run uses, counts and notes nothing, and tells how it stands', async () => {
-    const { gateway, key, keyId } = await startCheckSystem({
+    const { gateway, storeUrl, key, keyId } = await startCheckSystem({
       store,
       limit: 1,
       config: { auth: { failures_per_minute: 1 } },
@@ -262,11 +272,15 @@ describe.each(STORES)('/verify over $name', (store) => {
       'result="unknown"': 0,
     });
     expect(await readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 0 });
-    expect((await callAdmin(gateway, `/admin/v1/keys/${keyId}`)).body.last_used_at).toBeNull();
-    expect((await verify(gateway, { key })).body).toMatchObject({ allowed: true, remaining: 0 });
+    // A stop writes the uses that a gateway still has in memory.
+    await gateway.close();
+    const next = await startCheckGateway(storeUrl);
+    onTestFinished(() => next.close());
+    expect((await callAdmin(next, `/admin/v1/keys/${keyId}`)).body.last_used_at).toBeNull();
+    expect((await verify(next, { key })).body).toMatchObject({ allowed: true, remaining: 0 });
     // Usage is read at most every 250 ms.
     await expect
-      .poll(async () => (await verify(gateway, { key, dry_run: true })).body)
+      .poll(async () => (await verify(next, { key, dry_run: true })).body)
       .toMatchObject({ allowed: false, problem: { code: 'quota_exceeded' } });
   });
 });
