@@ -6,6 +6,7 @@ import { Agent, request as httpRequest } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { startBackend } from '../support/backend.ts';
 import { KEY, startGatewayProcess } from '../support/gateway-process.ts';
 import { findClosedPort } from '../upstream/support/upstreams.ts';
 import { type Arrival, OK, respond, startCountingBackend, twice } from './counting-backend.ts';
@@ -41,7 +42,15 @@ function createClient(origin: string, key: string, maxSockets = 16) {
 
 async function startWith(urls: readonly string[], config: Record<string, Record<string, unknown>> = {}) {
   const upstream = { urls, connect_timeout_ms: 5_000, ...config.upstream };
-  const system = await startBodySystem({ customer: CUSTOMER, config: { ...config, upstream } });
+  // Nothing is ever sent to another backend.
+  const other = await startBackend();
+  onTestFinished(async () => {
+    await other.close();
+    expect(other.seen).toEqual([]);
+  });
+  const upstreams = { other: { urls: [other.url] } };
+  const routes = [ANY_ROUTE, { path: '/other', methods: ['GET'], upstream: 'other' }] as never;
+  const system = await startBodySystem({ customer: CUSTOMER, config: { routes, upstreams, ...config, upstream } });
   return { ...system, client: createClient(system.gateway.public, system.key) };
 }
 
