@@ -185,7 +185,7 @@ test('the running file without its secrets can be read, changed and previewed: a
   expect(parse(stdout)).toEqual({
     ...others,
     admin: { ...admin, token: '(secret)' },
-    store: { url: expect.stringMatching(/^(?:redis|sqlite|unix):/) },
+    store: { ...store, url: expect.stringMatching(/^(?:redis|sqlite|unix):/) },
     upstream: { ...others.upstream, authorization: '(secret)' },
     notices: { endpoints: [{ url: 'https://hooks.example/x', secret: '(secret)' }] },
   });
