@@ -236,10 +236,22 @@ describe.each(PROXIES.filter(([name]) => inject(name) !== ''))('%s', (_name, sta
       expect([header, status]).toEqual([header, 403]);
     }
     expect(backend.seen).toEqual([]);
-    for (const header of ['X-Tollgate-Customer', 'X-Tollgate-Assertion', 'X_Tollgate_Customer', 'x-tollgate_plan']) {
+    const identity = ['X-Tollgate-Customer', 'X-Tollgate-Assertion', 'X_Tollgate_Customer', 'x-tollgate_plan'];
+    for (const header of [...identity, 'X-Tollgate-Check-Token']) {
       await send(proxy, '/health', { [header]: 'evil' });
     }
     expect(JSON.stringify(backend.seen)).not.toContain('evil');
+  });
+
+  test('a client cannot drop its identity, or the key that is checked, by naming their headers in Connection', async () => {
+    const { backend, proxy, key, keyId } = await startAll(start);
+    for (const names of ['X-Tollgate-Customer', 'close, x-tollgate-key-id', 'close\r\nConnection: X-TOLLGATE-PLAN']) {
+      await send(proxy, '/v1/open', { ...bearer(key), Connection: `${names}, close` });
+    }
+    await send(proxy, '/v1/open', { ...bearer(key), Connection: 'Authorization, close' });
+    const expected = { 'x-tollgate-customer': 'acme', 'x-tollgate-plan': 'enterprise', 'x-tollgate-key-id': keyId };
+    for (const { headers } of backend.seen) expect(headers).toMatchObject(expected);
+    expect(JSON.stringify(backend.seen)).not.toContain(key);
   });
 
   test('the client gets the refusal of the gateway', async () => {
