@@ -271,7 +271,10 @@ function checkToken(section: 'admin' | 'check', { valid, report, secrets }: Chec
 function checkCheck({ given, valid, report, secrets }: CheckContext): void {
   if (!isMapping(given(['check']))) return;
   const host = valid(['check', 'host']);
-  if (secrets('check.token').kind === 'none' && typeof host === 'string' && !isLoopback(host)) {
+  const hasToken = secrets('check.token').kind !== 'none';
+  if (!hasToken && given(['check', 'token_file'])) {
+    report(['check', 'token_file'], 'the file is empty; write the token, or leave out the setting');
+  } else if (!hasToken && typeof host === 'string' && !isLoopback(host)) {
     report(['check', 'token'], 'is required, here or by token_file, unless check.host is a loopback address');
   }
   const assertion = given(['identity', 'assertion']);

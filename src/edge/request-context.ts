@@ -23,7 +23,7 @@ export class RequestContext implements ForwardRequest {
   readonly res: Response;
   /** The settings that were current when the request arrived. */
   readonly settings: PublicSettings;
-  readonly requestId: string;
+  requestId: string;
   /** Monotonic ms. */
   readonly startedAtMs: number;
   client: Client;

@@ -24,7 +24,8 @@ export function chooseRequestId(
   return fromClient;
 }
 
-function sharesText(requestId: string, credentials: string): boolean {
+/** Returns whether a request id contains a key, or a part of one. `credentials`: the value of a header, or a key. */
+export function sharesText(requestId: string, credentials: string): boolean {
   const token = credentials.slice(credentials.lastIndexOf(' ') + 1);
   const isPartOfKey = requestId.length >= MIN_KEY_LENGTH && credentials.includes(requestId);
   return isPartOfKey || (token.length >= MIN_KEY_LENGTH && requestId.includes(token));

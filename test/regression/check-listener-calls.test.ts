@@ -1,10 +1,15 @@
 /**
  * On the check listener, `/usage` without a `usage_path` was a check for the route `/`: it used quota, and was a yes. It did
  * not look for a key in its query. A forged refusal was an internal error, an HTTP/1.0 client got an interim response, and
- * a refusal of `/verify` had two X-Request-Id.
+ * a refusal of `/verify` had two X-Request-Id. An X-Request-Id with the key that `/verify` was asked about was logged. An
+ * empty `check.token_file`, such as one that is just being written, was a listener without a token.
  */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { ask, CHECK_TOKEN, startCheckSystem, usedOf, verify } from '../check/support.ts';
+import { problemsOf } from '../config/support.ts';
+import { temporaryFolder } from '../docs/recipes/support.ts';
 import { bearer } from '../support/admin.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
 
@@ -45,4 +50,24 @@ test('a refusal of /verify has one X-Request-Id, that of its document', async ()
   const { gateway } = await startCheckSystem();
   const { headers, body } = await verify(gateway, { key: 'unknown-key' });
   expect(headers['x-request-id']).toBe(body.problem.request_id);
+});
+
+test('a key of /verify is not logged as the id of its request', async () => {
+  const { gateway } = await startCheckSystem();
+  const key = 'an-imported-key';
+  for (const id of [key, `id-of-${key}`]) {
+    const { headers } = await verify(gateway, { key }, { 'X-Request-Id': id });
+    expect(headers['x-request-id']).not.toContain(key);
+  }
+  expect(JSON.stringify(gateway.logs)).not.toContain(key);
+  expect(await verify(gateway, { key }, { 'X-Request-Id': 'of-a-client' })).toMatchObject({
+    headers: { 'x-request-id': 'of-a-client' },
+  });
+});
+
+test('an empty check.token_file is refused, on a loopback address too', async () => {
+  const file = join(temporaryFolder(), 'token');
+  writeFileSync(file, '\n');
+  const yaml = `store: { url: "redis://127.0.0.1" }\ncheck: { token_file: ${file} }`;
+  expect(await problemsOf(yaml)).toEqual([expect.stringContaining('check.token_file: the file is empty')]);
 });

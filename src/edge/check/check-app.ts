@@ -5,6 +5,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Express, Request, Response } from 'express';
+import { randomUuid } from '../../base/random-uuid.ts';
 import { Throttle } from '../../base/throttle.ts';
 import { addressBlock, canonicalAddress, peerAddress } from '../../formats/address-block.ts';
 import { comparableName } from '../../formats/header-names.ts';
@@ -21,6 +22,7 @@ import { asFlatList, type Form } from '../rate-limit-headers.ts';
 import type { Recorder } from '../recorder.ts';
 import * as refusals from '../refusals.ts';
 import { type RequestContext, respond, sendJson, sendProblem } from '../request-context.ts';
+import { sharesText } from '../request-ids.ts';
 import type { Route } from '../routes.ts';
 import type { PublicSettings } from '../settings.ts';
 import { isMethod, parseCheckBody } from './check-body.ts';
@@ -249,6 +251,8 @@ export function createCheckApp(parts: CheckAppParts): Express {
     if ('problem' in parsed) return refuse(context, parsed.problem);
     const { key, method = 'GET', path, address, isDryRun } = parsed;
     understood.add(context);
+    // As for a key in a header: request ids are logged.
+    if (sharesText(context.requestId, key)) context.requestId = randomUuid();
     context.method = method;
     context.client = {
       ...context.client,
