@@ -3,10 +3,10 @@
  * the same routes. There are no redirects: a near miss gets a 404 that names the correct form.
  *
  * The path alone chooses the route. Of several that match, the most specific one wins: segment by segment, a literal
- * before `{name}` before `{rest...}`. Only then the method chooses among the entries with the same paths. Many backends ignore case, or a slash at the end. So a path that would lead to a more
- * specific route without these leads nowhere: what that route restricts must not be reached through another one.
+ * before `{name}` before `{rest...}`. Only then the method chooses among the entries with the same paths. Many backends
+ * ignore case, or a slash at the end. So a path that would match a more specific route if both were ignored gets 404:
+ * what that route restricts must not be reached through another one.
  */
-
 import type { RecentHistory } from '../customers/usage/recent-history.ts';
 import { routeShape } from '../formats/path-and-origin.ts';
 import type { Backend } from '../upstream/backend.ts';
@@ -38,8 +38,8 @@ type RoutePurpose =
 
 export type RouteDefinition = RoutePurpose & {
   /**
-   * `/`, or such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. The last one may
-   * be `{name...}`: one or more segments, with an optional slash at the end.
+   * `/`, or such as `/api/v1/conversations/{id}`. Each segment is literal or, as a whole, a `{name}` parameter. The last
+   * one may be `{name...}`: one or more segments, with an optional slash at the end.
    */
   readonly path: string;
   readonly methods: readonly string[];
@@ -145,8 +145,9 @@ function folded(path: string): string {
   } catch {
     // Not a valid path: no backend sees it.
   }
-  // Both: some letters, such as U+017F and U+212A, become ASCII by only one of them.
-  return text.toUpperCase().toLowerCase();
+  // U+017F and U+0131 become ASCII only in upper case, U+212A only in lower case. U+0130 becomes i and a combining dot,
+  // but Java and the regular expressions of Python take it for i.
+  return text.replaceAll('\u0130', 'i').toUpperCase().toLowerCase();
 }
 
 /** A loop: a regular expression would scan each run of slashes once per slash, in quadratic time. */
