@@ -1,9 +1,9 @@
 /**
  * Decides the requests of clients, the same for each listener that serves them. Checks each request in this order:
  * overload, syntax, path, method, body size, key, allowed address, browser use, suspension, scope, quota. After each wait,
- * the checks from the key on are repeated by the records of then; a route that needs no key has none of them, but few
- * slots. Only the quota check uses up quota. The listener reads
- * the request (syntax, body), and serves the requests that are admitted.
+ * the checks from the key on are repeated with the current records. A route that needs no key has a limit of requests in
+ * progress in place of these checks. Only the quota check uses up quota. The listener reads the request (syntax, body),
+ * and serves the requests that are admitted.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
@@ -218,8 +218,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
 
   /** Reads the beginning of the body. */
   async function receiveStart(context: RequestContext, body: RequestBody): Promise<void> {
-    const { customer = '', req, res, settings } = context;
-    const isKeyless = context.keylessBlock !== undefined;
+    const { customer = '', isKeyless, req, res, settings } = context;
     // Requests without a key have no more slots than this in all.
     const release = uploads.take(customer, Math.ceil(settings.maxInFlight / 4));
     if (release === undefined) return refuse(context, refusals.TOO_MANY_UPLOADS);

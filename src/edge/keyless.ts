@@ -1,6 +1,6 @@
 /**
- * Requests of routes with `key: none`. Anyone may send them, so they get few of the gateway's slots, and an API key that
- * a client sends by mistake never reaches the backend: it may belong to somebody else, such as whoever runs a webhook.
+ * Requests of routes with `key: none`. Anyone may send them, so they get few of the gateway's slots. An API key that a
+ * client sends by mistake is removed: these backends include receivers of webhooks, which must not learn keys.
  */
 import { isIPv4 } from 'node:net';
 import { quarterOf } from '../base/quarter.ts';
@@ -28,14 +28,13 @@ export class KeylessSlots {
   take(block: string, maxInFlight: number): (() => void) | undefined {
     const limit = quarterOf(maxInFlight);
     const releaseOfAll = this.#inProgress.take(ALL, limit);
-    if (releaseOfAll === undefined) return undefined;
-    const releaseOfBlock = this.#inProgress.take(block, quarterOf(limit));
+    const releaseOfBlock = releaseOfAll && this.#inProgress.take(block, quarterOf(limit));
     if (releaseOfBlock === undefined) {
-      releaseOfAll();
+      releaseOfAll?.();
       return undefined;
     }
     return () => {
-      releaseOfAll();
+      releaseOfAll?.();
       releaseOfBlock();
     };
   }

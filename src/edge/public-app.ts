@@ -92,13 +92,13 @@ export function createPublicApp(parts: PublicAppParts): Express {
   }
 
   function forward(context: RequestContext): undefined {
-    const { destination, req, passed, trace } = context;
+    const { destination, isKeyless, req, passed, trace } = context;
     if (destination === undefined) throw new Error('a request without a backend was admitted');
     if (destination.headers.preserveHost && passed?.host !== '') context.host = passed?.host;
     const rawHeaders = trace === undefined ? req.rawHeaders : trace.passedHeaders();
-    const policy = context.keylessBlock === undefined ? destination.headers : KEYLESS_POLICY;
+    const policy = isKeyless ? KEYLESS_POLICY : destination.headers;
     context.headers = passedHeaders(rawHeaders, policy, recorder.spoofed) + ownRequestHeaders(context);
-    if (context.keylessBlock !== undefined) removeKeys(context);
+    if (isKeyless) removeKeys(context);
     forwarder.forward(context, destination, handlers);
   }
 
@@ -111,8 +111,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
     onOutcome(context, outcome) {
       if (outcome.kind === 'failed' && !outcome.headSent) {
         const headers = outcome.wasSent ? (quotaHeaders(asFlatList, context) ?? []) : undefined;
-        const isKeyless = context.keylessBlock !== undefined;
-        refuse(context, refusals.upstreamFailed(outcome.failure, headers, isKeyless), outcome);
+        refuse(context, refusals.upstreamFailed(outcome.failure, headers, context.isKeyless), outcome);
         return;
       }
       giveBack(context, outcome.wasSent);
@@ -124,19 +123,7 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   /** Returns the headers that only the gateway sends to the backend. */
   function ownRequestHeaders(context: RequestContext): string {
-    const {
-      assertion,
-      client,
-      customer = '',
-      keyId = '',
-      keylessBlock,
-      passed,
-      plan,
-      req,
-      requestId,
-      settings,
-    } = context;
-    const isKeyless = keylessBlock !== undefined;
+    const { assertion, client, customer = '', isKeyless, keyId = '', passed, plan, req, requestId, settings } = context;
     let lines = ownLines.requestId(requestId);
     if (settings.identityHeaders && !isKeyless) {
       lines += ownLines.customer(customer) + ownLines.plan(plan) + ownLines.keyId(keyId);

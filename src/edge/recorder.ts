@@ -84,7 +84,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       customer: context.customer,
       plan,
       keyId: context.keyId,
-      isKeyless: context.keylessBlock !== undefined,
+      isKeyless: context.isKeyless,
       keyHeader: context.keyHeader,
       clientAddress: context.client.address,
       traceId,
@@ -109,9 +109,9 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     // Already logged when the last upstream went out of service.
     if (outcome.kind !== 'failed' || outcome.failure === 'none_available' || isClientFault(outcome.failure)) return;
     if (outcome.failure === 'share_exceeded') {
-      const { customer, keyId, keylessBlock } = context;
+      const { customer, isKeyless, keyId } = context;
       if (!shareWarnings.isDue(customer ?? '')) return;
-      const user = keylessBlock === undefined ? 'a customer uses up its' : 'requests without a key use up their';
+      const user = isKeyless ? 'requests without a key use up their' : 'a customer uses up its';
       logger.warn(
         { customer, key_id: keyId, backend: context.destination?.backend.name },
         `${user} share of the connections to a backend: further ones are refused`,
@@ -251,9 +251,9 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
 
     /** Records a problem document sent as response; `outcome` is set if forwarding failed. */
     refused(context: RequestContext, code: ProblemCode, outcome?: ForwardOutcome): void {
-      const { customer, keyId, keylessBlock } = context;
+      const { customer, isKeyless, keyId } = context;
       if (customer !== undefined) refusals.note(customer, code, keyId);
-      const isUnchecked = keyId === undefined && keylessBlock === undefined && !KEY_PROBLEMS.has(code);
+      const isUnchecked = keyId === undefined && !isKeyless && !KEY_PROBLEMS.has(code);
       const plan = isUnchecked ? UNCHECKED : context.plan;
       if (outcome === undefined || PROBLEMS[code].status < 500) history?.refused(customer, plan, code);
       else history?.upstreamFailed(context.plan);

@@ -43,7 +43,7 @@ export class RequestContext implements ForwardRequest {
   shadow: AdmittedDecision['shadow'];
   /** Undefined unless the quota has admitted the request, and once its slot was given back. */
   admitted: AdmittedDecision | undefined;
-  /** The address block of a request whose route needs no key. */
+  /** The address block of a request whose route needs no key; undefined for all others. */
   keylessBlock: string | undefined;
   /** Gives back the slot of such a request; undefined before it has one, and once it was given back. */
   releaseKeyless: (() => void) | undefined;
@@ -83,6 +83,11 @@ export class RequestContext implements ForwardRequest {
     this.client = identifyClient(req, settings);
     this.method = req.method;
     this.trace = settings.tracing?.sample(this, settings.trustedProxies);
+  }
+
+  /** The request is decided without a key, because its route needs none. */
+  get isKeyless(): boolean {
+    return this.keylessBlock !== undefined;
   }
 
   /** The matched route's template, or `none`. */

@@ -13,15 +13,16 @@ export interface PlacedRoute {
 }
 
 /** Who may use a method of a route. */
-interface Access {
+export interface Access {
   readonly scope: string | undefined;
+  /** Configured: it needs no key. Described: it may need none. */
   readonly isKeyless: boolean;
 }
 
 /**
  * Returns how configured routes differ from described ones, each as `file:line: missing: …`. The names of parameters do
- * not matter, nor how entries share out the methods. A route may need a key although the description has no security, and
- * preflight requests are not described. `section`: the place of missing routes.
+ * not matter, nor which entry of a path has which methods. A route may need a key although the description has no
+ * security, and preflight requests are not described. `section`: the place of missing routes.
  */
 export function compareRoutes(
   described: readonly PlacedRoute[],

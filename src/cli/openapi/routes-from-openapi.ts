@@ -8,6 +8,7 @@ import type { Path } from '../../config/problems.ts';
 import { method as methodSchema } from '../../config/setting-types.ts';
 import { isScope } from '../../formats/key-restrictions.ts';
 import { isPrefix, isRoutePath, routeShape } from '../../formats/path-and-origin.ts';
+import type { Access } from './compare-routes.ts';
 
 /** `place`: mapping keys from the root of the description. */
 interface Finding {
@@ -19,7 +20,7 @@ export interface DescribedRoute {
   readonly path: string;
   readonly methods: readonly string[];
   readonly scope?: string | undefined;
-  /** Methods of the path whose operations have no security, or an optional one. */
+  /** Those of `methods` whose operations have no security, or an optional one. */
   readonly unsecured: readonly string[];
   readonly place: Path;
 }
@@ -75,29 +76,29 @@ export function routesFromOpenApi(document: unknown, base: string | undefined, s
     return undefined;
   }
 
-  /** Returns the scope if the security requirements name exactly one. */
-  function scopeOf(security: unknown, place: Path): string | undefined {
+  /** Returns what the security requirements demand. Their scope counts only if they name exactly one. */
+  function accessOf(security: unknown, place: Path): Access {
     const alternatives = [security ?? []].flat();
     const isSecured = alternatives.every((each) => isMapping(each) && Object.keys(each).length > 0);
     if (!isSecured || alternatives.length === 0) {
       unsecured.push(place);
-      return undefined;
+      return { scope: undefined, isKeyless: true };
     }
     const [scope, ...more] = new Set(alternatives.flatMap((each) => Object.values(each as Mapping).flat()));
-    if (scope === undefined) return undefined;
-    if (more.length === 0 && typeof scope === 'string' && isScope(scope)) return scope;
+    const unscoped = { scope: undefined, isKeyless: false };
+    if (scope === undefined) return unscoped;
+    if (more.length === 0 && typeof scope === 'string' && isScope(scope)) return { scope, isKeyless: false };
     const fault =
-      more.length > 0 ? `names ${more.length + 1} scopes` : 'names a scope with other than 1 to 128 characters';
-    warn(place, `its security ${fault}, and a route has one: its route has none, so every key may use it`);
-    return undefined;
+      more.length > 0
+        ? `names ${more.length + 1} scopes, and a route has one`
+        : 'names a scope that is not 1 to 128 visible ASCII characters without " and \\';
+    warn(place, `its security ${fault}: its route has none, so every key may use it`);
+    return unscoped;
   }
 
   const root = checkedRoot(document);
   const prefix = base ?? prefixOf(root, source, warn);
-  const shapes = new Map<
-    string,
-    { path: string; place: Path; scopes: Map<string, string | undefined>; open: string[] }
-  >();
+  const shapes = new Map<string, { path: string; place: Path; operations: Map<string, Access> }>();
   for (const [template, item] of Object.entries(root.paths)) {
     if (template.startsWith('x-')) continue;
     const place = ['paths', template];
@@ -111,8 +112,8 @@ export function routesFromOpenApi(document: unknown, base: string | undefined, s
     if (fields.servers !== undefined) warn(place, OWN_SERVERS);
     const known = shapes.get(routeShape(path));
     if (known) warn(place, `matches the same paths as ${known.path}: their methods are put together`);
-    const { scopes, open } = known ?? { scopes: new Map<string, string | undefined>(), open: [] as string[] };
-    if (!known) shapes.set(routeShape(path), { path, place, scopes, open });
+    const operations = known?.operations ?? new Map<string, Access>();
+    if (!known) shapes.set(routeShape(path), { path, place, operations });
     const others = Object.keys(isMapping(fields.additionalOperations) ? fields.additionalOperations : {});
     for (const steps of [
       ...METHOD_FIELDS.filter((field) => Object.hasOwn(fields, field)).map((field) => [field]),
@@ -123,26 +124,27 @@ export function routesFromOpenApi(document: unknown, base: string | undefined, s
       const operation = resolve(valueAt(fields, steps), at);
       if (operation === undefined) continue;
       if (!methodSchema.safeParse(method).success) warn(at, 'left out: routes do not forward this method');
-      else if (scopes.has(method)) warn(at, 'left out: the method is described twice for the same paths');
+      else if (operations.has(method)) warn(at, 'left out: the method is described twice for the same paths');
       else {
         if (operation.servers !== undefined) warn(at, OWN_SERVERS);
-        scopes.set(method, scopeOf(operation.security ?? root.security, at));
-        if (unsecured.at(-1) === at) open.push(method);
+        operations.set(method, accessOf(operation.security ?? root.security, at));
       }
     }
-    if (!scopes.has('GET') || !scopes.has('HEAD')) continue;
-    if (scopes.get('HEAD') !== scopes.get('GET'))
-      warn(place, 'HEAD has another scope than GET; routes give it that of GET');
-    scopes.delete('HEAD');
+    const [get, head] = [operations.get('GET'), operations.get('HEAD')];
+    if (get === undefined || head === undefined) continue;
+    if (get.scope !== head.scope) warn(place, 'HEAD has another scope than GET; routes give it that of GET');
+    operations.delete('HEAD');
   }
   const [first] = unsecured;
   if (first) {
     const others = unsecured.length > 1 ? `, like ${inNumber(unsecured.length - 1, 'more operation')}` : '';
     warn(first, `has no security, or an optional one${others}: its route needs a key all the same`);
   }
-  const routes = [...shapes.values()].flatMap(({ path, place, scopes, open }) =>
-    [...Map.groupBy(scopes, ([, scope]) => scope)].map(([scope, entries]): DescribedRoute => {
-      return { path, methods: entries.map(([method]) => method), scope, unsecured: open, place };
+  const routes = [...shapes.values()].flatMap(({ path, place, operations }) =>
+    [...Map.groupBy(operations, ([, { scope }]) => scope)].map(([scope, entries]): DescribedRoute => {
+      const methodsOf = (chosen: typeof entries) => chosen.map(([method]) => method);
+      const unsecured = methodsOf(entries.filter(([, { isKeyless }]) => isKeyless));
+      return { path, methods: methodsOf(entries), scope, unsecured, place };
     }),
   );
   if (routes.length === 0) throw new UnusableDescriptionError(['paths'], 'has no operation that a route can forward');
