@@ -1,6 +1,11 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { CHILD_ENVIRONMENT } from './test/support/child-environment.ts';
+
+// The processes that run the tests also start threads and programs.
+// biome-ignore lint/style/noProcessEnv: vitest starts them with this environment
+process.env.NODE_COMPILE_CACHE ??= CHILD_ENVIRONMENT.NODE_COMPILE_CACHE;
 
 /** Their files take seconds each; those of the other folders fill the gaps at the end. */
 const SLOW = ['process', 'limits', 'customers', 'store', 'control', 'cli', 'integration', 'regression'];

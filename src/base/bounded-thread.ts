@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 
 const YOUNG_GENERATION_MB = 16;
@@ -22,9 +24,11 @@ export async function runInThread(
   { signal, ...bounds }: ThreadBounds,
 ): Promise<unknown> {
   const deadline = AbortSignal.timeout(bounds.deadlineMs);
+  // Threads do not inherit the cache of compiled modules, which halves their start.
+  const cache = getCompileCacheDir();
   const thread = new Worker(entry, {
     workerData,
-    env: {},
+    env: cache === undefined ? {} : { NODE_COMPILE_CACHE: dirname(cache) },
     execArgv: [],
     resourceLimits: { maxOldGenerationSizeMb: bounds.heapMebibytes, maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
   });
