@@ -54,7 +54,7 @@ async function startHolding(limits: Record<string, unknown>) {
 
 const encoded = (text: string) => Buffer.from(text).toString('hex').replaceAll(/../g, '%$&');
 
-it('a request without a key is forwarded as that of nobody, and belongs to no customer', async () => {
+it('a request without a key is forwarded without identity, and belongs to no customer', async () => {
   const config = { identity: { headers: true }, upstream: { credentials: 'replace', authorization: 'Basic inner' } };
   const { gateway, backend, key } = await startKeyless(config);
   const answer = await fetch(`${gateway.public}/health?a=b`, {
