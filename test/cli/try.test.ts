@@ -180,6 +180,11 @@ it.each([
   expect(commands.trim().split('\n').length).toBeLessThanOrEqual(6);
 
   expect(await save()).toMatchObject({ status: 2, stderr: expect.stringContaining('is not empty') });
+  const onFile = tollgateHere('try', `http://localhost:3000`, '--save', join(folder, 'README.md'));
+  expect(await onFile).toMatchObject({
+    status: 2,
+    stderr: expect.stringContaining('cannot be a new folder: it is a file'),
+  });
 });
 
 it('the saved services are those of deploy/compose.yaml', async () => {

@@ -1,6 +1,7 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Document } from 'yaml';
+import { systemReason } from '../../config/problems.ts';
 import { hostOf } from '../../formats/host.ts';
 import { isLoopback } from '../../formats/url.ts';
 import { UsageError } from '../exit-status.ts';
@@ -32,7 +33,10 @@ export async function saveInstallation(folder: string, { api, config, keyHeader 
     'compose.yaml': await template('compose.yaml'),
     'README.md': await template('README.md'),
   };
-  await mkdir(folder, { recursive: true });
+  await mkdir(folder, { recursive: true }).catch((error) => {
+    const reason = error.code === 'EEXIST' || error.code === 'ENOTDIR' ? 'it is a file' : systemReason(error);
+    throw new UsageError(`${folder} cannot be a new folder: ${reason}; name another one`);
+  });
   if ((await readdir(folder)).length > 0) throw new UsageError(`${folder} is not empty; name a new folder`);
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { flag: 'wx' });
 }
