@@ -62,11 +62,12 @@ it(`clients that disconnect at any moment leak no resources (${COUNT})`, async (
   await settle();
   const [heldFiles, heldBytes] = [await files(), await memory()];
   await leaveOften(gateway.public, COUNT);
+  // On a busy machine more of them leave before their request has come to the backend.
+  while (gateway.backend.seen.length < COUNT / 2) await leaveOften(gateway.public, COUNT / 5);
   await settle();
   // Kept connections to the backend may have come, as many as requests there were at once.
   expect(await files()).toBeLessThanOrEqual(heldFiles + AT_ONCE);
   expect((await memory()) - heldBytes, 'bytes of resident memory').toBeLessThan(MOST_GROWTH_BYTES);
-  expect(gateway.backend.seen.length).toBeGreaterThan(COUNT / 2);
 
   // Had one of them kept its place, not as many as max_concurrent would fit now.
   holdsAll = true;
