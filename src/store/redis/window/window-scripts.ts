@@ -8,7 +8,7 @@ import type { ChargedUnits, LimitCount, Refund } from '../../windows.ts';
 import { scriptText } from '../connection/client.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
-const WINDOW_LUA = scriptText(new URL('./window.lua', import.meta.url));
+export const WINDOW_LUA = scriptText(new URL('./window.lua', import.meta.url));
 export const RESERVE_LUA: string = WINDOW_LUA + read('reserve.lua');
 export const CHARGE_LUA: string = WINDOW_LUA + read('charge.lua');
 
