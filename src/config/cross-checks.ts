@@ -154,6 +154,13 @@ function routePaths(context: CheckContext): [number, string][] {
     : validItems(context, ['routes'], 'path');
 }
 
+/** What a route without a key cannot have. */
+const NOT_KEYLESS = [
+  ['scope', 'is a scope of keys'],
+  ['units', 'is taken from a quota of a customer'],
+] as const;
+const REMOVE_ONE = 'remove one of the two';
+
 /** Entries with the same paths share out the methods. Parameter names do not matter: /a/{x} and /a/{y} are the same. */
 function checkRoutes(context: CheckContext): void {
   const first = new Map<string, number>();
@@ -169,9 +176,11 @@ function checkRoutes(context: CheckContext): void {
         `matches the same paths as ${earlier}, which has ${taken} too; keep one`,
       );
     } else for (const method of methods) first.set(`${method} ${routeShape(path)}`, index);
-    const scope = ['routes', index, 'scope'];
-    if (context.valid(['routes', index, 'key']) === 'none' && context.given(scope) !== undefined) {
-      context.report(scope, 'is a scope of keys, and this route has key: none; remove one of the two');
+    if (context.valid(['routes', index, 'key']) !== 'none') continue;
+    for (const [name, what] of NOT_KEYLESS) {
+      const path = ['routes', index, name];
+      if (context.given(path) !== undefined)
+        context.report(path, `${what}, and this route has key: none; ${REMOVE_ONE}`);
     }
   }
 }

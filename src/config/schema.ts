@@ -196,6 +196,7 @@ const route = types.mapping({
   scope: types.scope
     .optional()
     .describe('A key with scopes needs this one, or gets 403 insufficient_scope; if omitted, every key may use it.'),
+  units: types.units.default(1).describe('What a request takes from every quota of its customer; 0: nothing.'),
   key: types
     .oneOf(['required', 'none'])
     .default('required')

@@ -47,6 +47,9 @@ export const seconds = amount('seconds', 1, Math.floor(MAX_MS / 1000));
 
 export const count = integer('integer', 'must be an integer of at least 1', 1);
 
+/** What a request takes from a quota. */
+export const units = amount('units', 0, 1000);
+
 /** More than any machine needs; catches a number of requests that is entered here by mistake. */
 const MAX_WORKERS = 1024;
 const WORKERS_RULE = `must be an integer from 1 to ${MAX_WORKERS}, or "auto"`;

@@ -34,6 +34,7 @@ export function findWarnings(document: YamlDocument, values: FileValues, secrets
   warnOfProxies(values, warn);
   warnOfPortal(values, warn);
   warnOfKeylessRoutes(values, warn);
+  warnOfUnits(values, warn);
   if (values.upstream) warnOfBackend('default', ['upstream'], values.upstream, values, warn);
   for (const [name, backend] of values.upstreams) warnOfBackend(name, ['upstreams', name], backend, values, warn);
   for (const [index, route] of values.routes.entries()) {
@@ -47,6 +48,15 @@ export function findWarnings(document: YamlDocument, values: FileValues, secrets
     warn(['plans'], 'is empty: no customer can be created, and only customers with an override are served');
   }
   return warnings;
+}
+
+function warnOfUnits({ plans, routes }: FileValues, warn: Warn): void {
+  for (const [index, { units }] of routes.entries()) {
+    const low = [...plans].filter(([, { requestsPerHour: limit }]) => limit !== 'custom' && limit < units);
+    const names = low.map(([name]) => name).join(', ');
+    if (low.length > 0)
+      warn(['routes', index, 'units'], `is above requests_per_hour of ${names}: 403 cost_exceeds_limit`);
+  }
 }
 
 function warnOfToken(section: 'admin' | 'check', secrets: Secrets, warn: Warn): void {

@@ -49,7 +49,7 @@ interface DecisionHandlers {
   /** Failed keys are not counted. */
   readonly isDryRun?: boolean;
   /** In place of {@link CustomerQuota.decide}. */
-  readonly decideQuota?: (customer: CustomerRecord) => QuotaDecision | Promise<QuotaDecision>;
+  readonly decideQuota?: (customer: CustomerRecord, units: number) => QuotaDecision | Promise<QuotaDecision>;
   /** Serves a request that the quota has admitted. */
   admitted(context: RequestContext): undefined;
   /** Sends a refusal. Whatever was taken from the quota is already given back. */
@@ -90,7 +90,7 @@ function proceed<Value>(
 
 export function createDecision(parts: DecisionParts, handlers: DecisionHandlers) {
   const { authenticator, clock, connections, quota, recorder } = parts;
-  const { isDryRun = false, decideQuota = (customer: CustomerRecord) => quota.decide(customer) } = handlers;
+  const { isDryRun = false, decideQuota = quota.decide.bind(quota) } = handlers;
   /** Counts the requests whose body is buffered: slow uploads of one customer must leave room for others. */
   const uploads = new ConcurrencyLimiter();
   const keylessSlots = new KeylessSlots();
@@ -182,7 +182,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     }
     if (!isStillAdmitted(context, customer)) {
       context.decidedFor = customer;
-      const decision = decideQuota(customer);
+      const decision = decideQuota(customer, context.units);
       if (decision instanceof Promise) return decision.then(decidedLater.bind(undefined, context));
       if (!isAdmitted(context, decision)) return undefined;
     }
@@ -293,7 +293,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
 
   /** Returns the quota headers of responses to counted requests, whether from the backend or a problem document. */
   function quotaHeaders<Headers>(form: Form<Headers>, { admitted }: RequestContext): Headers | undefined {
-    if (admitted === undefined) return undefined;
+    if (admitted?.limits === undefined) return undefined;
     const { admission, burst, limits } = admitted;
     const states = mapAll(limits, ({ policy, amount }, index) => {
       return { policy, amount, remaining: admission.remaining(index), resetSeconds: admission.resetSeconds(index) };

@@ -55,6 +55,8 @@ interface Finish {
   readonly closeReason?: string | undefined;
 }
 
+type Limits = NonNullable<AdmittedDecision['limits']>;
+
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /** Writes the metrics and log lines of requests. Records the end of each request once. */
@@ -93,6 +95,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       bufferingMs,
       backend: backend?.name,
       upstream: outcome?.wasSent ? outcome.upstream : undefined,
+      units: context.isKeyless || context.units === 1 ? undefined : context.units,
       quota: context.quota,
       shadow: context.shadow === 'denied' ? 'denied' : undefined,
       bytes: outcome?.contentBytes,
@@ -126,14 +129,14 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
   }
 
   /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
-  function explainShadow({ customer = '', plan }: RequestContext, decision: AdmittedDecision): void {
+  function explainShadow({ customer = '', plan }: RequestContext, decision: AdmittedDecision, limits: Limits): void {
     if (!shadowNotes.isDue(customer)) return;
     logger.info(
       {
         customer,
         plan,
-        limit: decision.limits[0].amount,
-        used: usedOf(decision),
+        limit: limits[0].amount,
+        used: usedOf(decision, limits),
         shadow_limit: decision.shadowLimit,
       },
       "a customer is above its plan's shadow limit, which would refuse it from here on",
@@ -182,15 +185,16 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       switch (decision.outcome) {
         case 'admitted': {
           const { limits } = decision;
+          if (limits === undefined) return;
           const { mode } = decision.admission;
           context.quota = mode;
           context.shadow = decision.shadow;
-          metrics.quotaDecision(plan, limits[0].policy, leavesAtMost(5, decision) ? 'near' : 'allowed', mode);
-          if (leavesAtMost(2, decision)) {
-            history?.near(context.customer ?? '', Math.floor((100 * usedOf(decision)) / limits[0].amount));
+          metrics.quotaDecision(plan, limits[0].policy, leavesAtMost(5, decision, limits) ? 'near' : 'allowed', mode);
+          if (leavesAtMost(2, decision, limits)) {
+            history?.near(context.customer ?? '', Math.floor((100 * usedOf(decision, limits)) / limits[0].amount));
           }
           if (decision.shadow === undefined) return;
-          if (decision.shadow === 'denied') explainShadow(context, decision);
+          if (decision.shadow === 'denied') explainShadow(context, decision, limits);
           metrics.quotaDecision(plan, 'shadow', decision.shadow === 'denied' ? 'shadow_denied' : 'allowed', mode);
           return;
         }
@@ -198,6 +202,9 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
           context.quota = decision.mode;
           history?.near(context.customer ?? '', 100);
           for (const { policy } of decision.violated) metrics.quotaDecision(plan, policy, 'denied', decision.mode);
+          return;
+        case 'cost_exceeds_limit':
+          metrics.quotaDecision(plan, decision.limit.policy, 'denied', 'lease');
           return;
         case 'burst_exceeded':
           metrics.quotaDecision(plan, BURST_POLICY, 'denied', 'lease');
@@ -309,11 +316,11 @@ function idsOf({ requestId, traceId }: RequestContext) {
 }
 
 /** Returns the units of the hour that are used with this request. */
-function usedOf({ admission, limits }: AdmittedDecision): number {
+function usedOf({ admission }: AdmittedDecision, limits: Limits): number {
   return limits[0].amount - admission.remaining(0);
 }
 
 /** Returns whether this request leaves at most `1 / divisor` of the hour's limit. False without the store: usage is unknown then. */
-function leavesAtMost(divisor: number, { admission, limits }: AdmittedDecision): boolean {
+function leavesAtMost(divisor: number, { admission }: AdmittedDecision, limits: Limits): boolean {
   return divisor * admission.remaining(0) <= limits[0].amount && admission.mode !== 'local';
 }

@@ -93,27 +93,31 @@ export function limitExceeded(
     const detail = `This account has reached its limit of requests in progress: ${decision.maxConcurrent}. Try again when one of them has ended.`;
     return { code, detail, headers: RETRY_SOON };
   }
+  if (code === 'cost_exceeds_limit') {
+    const { units, limit } = decision;
+    const { policy, amount } = limit;
+    const detail = `This request takes ${units} units, and the ${policy} limit of this account is ${amount}: waiting does not help.`;
+    return { code, detail, members: { units, limit: amount, policy } };
+  }
   const { resetSeconds } = decision;
   if (code === 'burst_exceeded') {
     const what = `More than ${decision.burstLimit} requests arrived within a second.`;
     return tooMany(code, what, resetSeconds, burstExceededHeaders(decision, nowMs), [BURST_POLICY]);
   }
-  const { violated, burst } = decision;
-  const states = mapAll(violated, (limit) => ({ ...limit, remaining: 0, resetSeconds }));
-  const what = violated.map(({ policy, amount }) => USED_UP[policy](amount)).join(' ');
-  const headers = rateLimitHeaders(asFlatList, states, burst, nowMs);
-  return tooMany(
-    code,
-    what,
-    resetSeconds,
-    headers,
-    violated.map(({ policy }) => policy),
+  const { violated, units, burst } = decision;
+  const states = mapAll(violated, (limit) => ({ remaining: 0, ...limit, resetSeconds }));
+  const what = states.map(({ policy, amount, remaining }) =>
+    remaining === 0
+      ? `All ${amount} requests ${PERIOD[policy]} are used.`
+      : `This request takes ${units} units, and ${remaining} of the ${amount} ${PERIOD[policy]} are left.`,
   );
+  const headers = rateLimitHeaders(asFlatList, states, burst, nowMs);
+  const policies = violated.map(({ policy }) => policy);
+  const problem = tooMany(code, what.join(' '), resetSeconds, headers, policies);
+  return units === 1 ? problem : { ...problem, members: { ...problem.members, units } };
 }
 
-const USED_UP: Readonly<Record<Policy, (amount: number) => string>> = {
-  hourly: (amount) => `All ${amount} requests of the last hour are used.`,
-};
+const PERIOD: Readonly<Record<Policy, string>> = { hourly: 'of the last hour' };
 
 function tooMany(
   code: 'quota_exceeded' | 'burst_exceeded',

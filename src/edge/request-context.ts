@@ -95,6 +95,11 @@ export class RequestContext implements ForwardRequest {
     return this.matched?.template ?? 'none';
   }
 
+  /** That the request takes from every limit. */
+  get units(): number {
+    return this.matched?.purpose === 'forward' ? (this.matched.units ?? 1) : 1;
+  }
+
   /** The trace that the request belongs to, whether it is sampled or not. */
   get traceId(): string | undefined {
     return this.trace?.traceId ?? parseTraceparent(this.req.headers.traceparent)?.traceId;

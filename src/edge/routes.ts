@@ -30,6 +30,8 @@ type RoutePurpose =
       readonly maxBodyBytes: number;
       /** The scope that a key with scopes needs; undefined: none. */
       readonly scope?: string | undefined;
+      /** That each request takes from every limit. Default: 1. */
+      readonly units?: number | undefined;
       /** `none`: forwarded without a key. Default: `required`. */
       readonly key?: 'required' | 'none' | undefined;
     }

@@ -23,6 +23,8 @@ export interface AccessRecord extends RequestSample {
   readonly backend?: string | undefined;
   /** Authority and base path of the upstream. */
   readonly upstream?: string | undefined;
+  /** That a request of the route takes; omitted: 1, or none because the route needs no key. */
+  readonly units?: number | undefined;
   /** How the quota was decided; omitted if it was not. */
   readonly quota?: string | undefined;
   /** `denied` if a shadow limit would have refused the request. */
@@ -115,6 +117,7 @@ export function createAccessLog({ destination, mode: firstMode, clock, scheduler
           number(',"overhead_ms":', overheadMs(record)) +
           text(',"backend":"', record.backend) +
           text(',"upstream":"', record.upstream) +
+          number(',"units":', record.units) +
           text(',"quota":"', record.quota) +
           text(',"shadow":"', record.shadow) +
           number(',"bytes":', record.bytes) +

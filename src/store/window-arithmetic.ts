@@ -11,7 +11,8 @@
  *
  * `granted` is `need`, as far as units are free, plus at most an eighth of the units that are still free then, for
  * `ahead`: far from the limit this saves calls, near it every request is decided alone. With a long hold it is at most a
- * 64th, because others may need the units meanwhile. A reservation of several limits takes the same units from each of
+ * 64th, because others may need the units meanwhile. When too few are free, only whole requests of the heaviest kind are
+ * granted, so a refused request keeps no units from lighter ones. A reservation of several limits takes the same units from each of
  * their windows: as many as the one with the fewest free units gives. So a refusal by one uses nothing of the others.
  *
  * `charge` counts units that were admitted while the store was unavailable, so it applies no limit. It counts each unit
@@ -91,11 +92,12 @@ type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
  * Checks a reservation's numbers.
  * @throws RangeError when one is not an integer of at least 0, or `holdMs` exceeds {@link MAX_HOLD_MS}.
  */
-export function checkRequest({ need, ahead, limits, holdMs }: Omit<WindowRequest, 'refunds'>): void {
+export function checkRequest({ need, heaviest = 1, ahead, limits, holdMs }: Omit<WindowRequest, 'refunds'>): void {
   const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0;
   if (!isCount(need) || !isCount(ahead) || !isCount(holdMs) || !limits.every(({ amount }) => isCount(amount))) {
     throw new RangeError('need, ahead, limits and holdMs must be integers of at least 0');
   }
+  if (!isCount(heaviest) || heaviest === 0) throw new RangeError('heaviest must be an integer of at least 1');
   if (holdMs > MAX_HOLD_MS) throw new RangeError(`holdMs must be at most ${MAX_HOLD_MS}`);
 }
 
@@ -110,10 +112,10 @@ export function checkCharge(charged: readonly ChargedUnits[]): void {
 }
 
 /** Returns how many units a reservation gets when its limits leave `available`. */
-function unitsToGrant({ need, ahead, holdMs }: WindowRequest, available: number): number {
-  const needed = Math.min(need, available);
+function unitsToGrant({ need, heaviest = 1, ahead, holdMs }: WindowRequest, available: number): number {
+  if (available < need) return available - (available % heaviest);
   const divisor = holdMs >= LONG_HOLD_MS ? LONG_AHEAD_DIVISOR : AHEAD_DIVISOR;
-  return needed + Math.min(ahead, Math.floor((available - needed) / divisor));
+  return need + Math.min(ahead, Math.floor((available - need) / divisor));
 }
 
 /**
@@ -127,7 +129,7 @@ export function reserve(
   request: WindowRequest,
   freshEpoch: string,
 ): WindowGrant {
-  const { holdMs, limits } = request;
+  const { need, heaviest = 1, holdMs, limits } = request;
   const opened = mapAll(limits, ({ policy, amount }) => {
     const hash = windowOf(policy);
     const ledger = openLedger(hash, freshEpoch);
@@ -137,6 +139,7 @@ export function reserve(
   });
 
   const granted = unitsToGrant(request, Math.min(...opened.map(({ available }) => available)));
+  const wanted = need > 0 && granted >= need ? 1 : heaviest;
   const bucket = Math.floor((nowMs + holdMs) / shape.bucketMs);
   const counts = mapAll(opened, ({ hash, ledger, policy, amount, available, changed }): LimitCount => {
     if (granted > 0) {
@@ -146,7 +149,7 @@ export function reserve(
     }
     if (granted > 0 || changed) hash.setHead(ledger);
     const { used, epoch, holdEndMs } = ledger;
-    const waitMs = waitUntilMoreFree(hash, ledger, shape, nowMs, amount);
+    const waitMs = waitUntilFree(hash, ledger, shape, nowMs, amount, wanted);
     return { policy, free: available - granted, used, waitMs, epoch, holdEndMs };
   });
   return { granted, counts, bucket, storeTimeMs: nowMs };
@@ -288,18 +291,20 @@ function recount(hash: WindowHash, ledger: Ledger, shape: WindowShape, nowMs: nu
   ledger.holdEndMs = Math.min(ledger.holdEndMs, nowMs + MAX_HOLD_MS);
 }
 
-function waitUntilMoreFree(
+/** Returns the ms until `wanted` units are free, and more than now; -1 if they never are. */
+function waitUntilFree(
   hash: WindowHash,
   head: WindowHead,
   shape: WindowShape,
   nowMs: number,
   limit: number,
+  wanted: number,
 ): number {
   if (head.used === 0 || limit === 0) return -1;
-  let toDrop = head.used - limit + 1;
-  // Every bucket holds at least one unit. So all buckets are read only when `used` exceeds the limit: after the limit
-  // was lowered, or after a charge.
-  if (toDrop <= 1 || toDrop <= (hash.units(head.oldest) ?? 0)) return dropTimeMs(head.oldest, shape) - nowMs;
+  let toDrop = Math.max(1, head.used - limit + wanted);
+  // Every bucket holds at least one unit. So all buckets are read only for a heavy request, or when `used` exceeds the
+  // limit: after the limit was lowered, or after a charge.
+  if (toDrop === 1 || toDrop <= (hash.units(head.oldest) ?? 0)) return dropTimeMs(head.oldest, shape) - nowMs;
   for (const [bucket, units] of hash.buckets().toSorted(([a], [b]) => a - b)) {
     toDrop -= units;
     if (toDrop <= 0) return dropTimeMs(bucket, shape) - nowMs;

@@ -34,6 +34,11 @@ export interface ReserveRequest {
    * units.
    */
   readonly need: number;
+  /**
+   * Units of the heaviest request that waits; omitted: 1. When fewer than `need` are free, a multiple of it is granted: the
+   * rest would be of no use to that request, and stays free for lighter ones.
+   */
+  readonly heaviest?: number;
   /** Units wanted beyond `need`, granted from a fraction of the free units. */
   readonly ahead: number;
   /** The same units are taken from every limit, or none. The first one is the customer's hour. */
@@ -52,8 +57,8 @@ export interface LimitCount {
   /** Units counted, this grant included: of the policy `hourly`, those of the last hour. */
   readonly used: number;
   /**
-   * Milliseconds from the grant's `storeTimeMs` until more than `free` units are free. -1: never, because nothing is
-   * counted or the limit is 0.
+   * Milliseconds from the grant's `storeTimeMs` until more than `free` units are free; if less than `need` was granted, or
+   * nothing was needed, until `heaviest` are. -1: never, because too few units are counted or the limit is too low.
    */
   readonly waitMs: number;
   readonly epoch: string;

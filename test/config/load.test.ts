@@ -97,6 +97,7 @@ describe('the shipped files', () => {
         path,
         methods: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'],
         maxBodyBytes: config.limits.bodyBytes,
+        units: 1,
         key: 'required',
         upstream: 'default',
       })),

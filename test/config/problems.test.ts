@@ -52,6 +52,16 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
     'routes:\n  - { path: /a, methods: [GET], key: none,\n      scope: read }',
     '5: routes[0].scope: is a scope of keys, and this route has key: none; remove one of the two',
   ],
+  [
+    'routes:\n  - { path: /a, methods: [GET], key: none,\n      units: 1 }',
+    '5: routes[0].units: is taken from a quota of a customer, and this route has key: none; remove one of the two',
+  ],
+  ...Object.entries({ '-1': '-1', 1001: '1001', 2.5: '2.5', '"5"': 'text; remove the quotes', '[5]': 'a list' }).map(
+    ([units, got]): [string, string] => [
+      `routes:\n  - path: /a\n    methods: [GET]\n    units: ${units}`,
+      `6: routes[0].units: must be an integer of units from 0 to 1000, got ${got}`,
+    ],
+  ),
   ['routes:\n  - { path: /a, methods: [GET], key: optional }', '4: routes[0].key: must be one of required, none'],
   [
     'routes:\n  - path: api\n    methods: [GET]',

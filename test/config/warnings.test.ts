@@ -45,6 +45,11 @@ describe('a setting that cannot work or is dangerous is warned of', () => {
       'routes:\n  - { path: "/{all...}", methods: [OPTIONS, GET], key: none }\naliases: {}',
       '4: routes[0].key: opens every path of the backend that no other route has to anyone',
     ],
+    [
+      'routes: [{ path: /a, methods: [GET], units: 1 }, { path: /b, methods: [GET], units: 600 }]\nplans:\n' +
+        '  small: { requests_per_hour: 599 }\n  exact: { requests_per_hour: 600 }\n  own: { requests_per_hour: custom }\naliases: {}',
+      '3: routes[1].units: is above requests_per_hour of small: 403 cost_exceeds_limit',
+    ],
     ['shutdown: { drain_ms: 0 }', '3: shutdown.drain_ms: is below 1000 ms'],
     ['auth: { realm: $REALM }', '3: auth.realm: contains "$" and a name without braces'],
     ['auth:\n  realm: api.$DOMAIN.example', '4: auth.realm: contains "$" and a name without braces'],

@@ -13,7 +13,13 @@ it.each([
   [3241, 'in about 55 minutes'],
   [3600, 'in about 60 minutes'],
 ])('a wait of %i s reads "%s", and never shorter than it is', (resetSeconds, words) => {
-  const asked = { outcome: 'quota_exceeded', violated: hourly(1000), burst: undefined, mode: 'store' } as const;
+  const asked = {
+    outcome: 'quota_exceeded',
+    violated: hourly(1000),
+    units: 1,
+    burst: undefined,
+    mode: 'store',
+  } as const;
   const decision = { ...asked, resetSeconds };
   const { detail, headers } = limitExceeded(decision, 0);
   expect(detail).toBe(`All 1000 requests of the last hour are used. Try again ${words}.`);

@@ -216,6 +216,26 @@ async function askSample(received: Set<string>): Promise<void> {
   expectFields(exceeded, [...RATE_LIMIT, 'retry-after']);
   for (const { text } of exceeded) expect(JSON.parse(text)).toHaveProperty('violated-policies', ['hourly']);
   expect((await session.ask(usage, { key: 'key-of-used' })).status).toBe(200);
+  await askHeavy(redis.url, backend.url.origin, received);
+}
+
+/** The same routes for several units each: fewer than the limit has, and more. */
+async function askHeavy(storeUrl: string, upstreamUrl: string, received: Set<string>): Promise<void> {
+  for (const [units, limit, code] of [
+    [5, 8, 'quota_exceeded'],
+    [9, 8, 'cost_exceeds_limit'],
+  ] as const) {
+    const paths = ['/api/v1/conversations', '/api/v1/conversations/{id}'];
+    const routes = paths.map((path) => ({ path, methods: ['GET', 'HEAD'], units })) as never;
+    const plans = { starter: { requests_per_hour: limit } };
+    const gateway = await startTestGateway({ storeUrl, upstreamUrl, config: { routes, plans } });
+    onTestFinished(() => gateway.close());
+    const session = new Session(gateway, received);
+    // What was used before counts as well.
+    for (const { text } of await session.expectRefusal(FORWARDED, code, { key: 'key-of-good' })) {
+      expect(JSON.parse(text)).toMatchObject({ units });
+    }
+  }
 }
 
 const FAULTY: RequestListener = (req, res) => {

@@ -43,14 +43,14 @@ export class LeasingGateway {
   }
 
   /** Calls `decided` once, at the latest when the store has replied. */
-  admit(customer: string, settings: QuotaSettings, decided: (answer: Answer) => void): void {
+  admit(customer: string, settings: QuotaSettings, decided: (answer: Answer) => void, units = 1): void {
     const unavailable = (error: unknown) => {
       if (!(error instanceof StoreUnavailableError)) throw error;
       decided({ outcome: 'unavailable' });
     };
     this.machine.run(() => {
       try {
-        const admission = this.quota.admit(customer, settings);
+        const admission = this.quota.admit(customer, settings, units);
         if (admission instanceof Promise) admission.then(decided, unavailable);
         else decided(admission);
       } catch (error) {

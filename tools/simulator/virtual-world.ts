@@ -46,6 +46,7 @@ export interface WorldOptions {
   readonly observe?: () => LinkObserver;
 }
 
+/** One unit: a request that takes several is as many. */
 export interface Begin {
   readonly atMs: number;
   readonly mode: QuotaMode;
@@ -120,7 +121,7 @@ export class VirtualWorld {
 export class SimulatedGateway extends LeasingGateway {
   readonly observer: LinkObserver | undefined;
   settings: QuotaSettings;
-  /** Begun upstream on units of the store. */
+  /** All counts are of units. Begun upstream on units of the store. */
   begunOnLease = 0;
   begunLocally = 0;
   admittedLocally = 0;
@@ -147,25 +148,26 @@ export class SimulatedGateway extends LeasingGateway {
   }
 
   /** A request that arrives; once it is decided, `decided` is told and an admitted one goes its way. */
-  request(decided: (answer: Answer) => void = () => {}, customer = CUSTOMER): void {
-    this.admit(customer, this.settings, (answer) => {
-      this.#count(answer);
-      if (answer.outcome === 'admitted') this.#dispatch(answer);
+  request(decided: (answer: Answer) => void = () => {}, customer = CUSTOMER, units = 1): void {
+    const settle = (answer: Answer) => {
+      this.#count(answer, units);
+      if (answer.outcome === 'admitted') this.#dispatch(answer, units);
       decided(answer);
-    });
+    };
+    this.admit(customer, this.settings, settle, units);
   }
 
-  #count(answer: Answer): void {
-    if (answer.outcome === 'refused') this.refused++;
-    else if (answer.outcome === 'unavailable') this.unavailable++;
-    else if (answer.mode === 'local') this.admittedLocally++;
+  #count(answer: Answer, units: number): void {
+    if (answer.outcome === 'refused') this.refused += units;
+    else if (answer.outcome === 'unavailable') this.unavailable += units;
+    else if (answer.mode === 'local') this.admittedLocally += units;
   }
 
-  #dispatch(admitted: Admitted): void {
+  #dispatch(admitted: Admitted, units: number): void {
     const { options, dice } = this.#world;
     const dispatch = options.dispatch(dice);
     const act = () => {
-      if (dispatch.kind !== 'fails' && this.mayBegin(admitted)) this.#begin(admitted.mode);
+      if (dispatch.kind !== 'fails' && this.mayBegin(admitted)) this.#begin(admitted.mode, units);
       else admitted.refund();
     };
     const afterMs = dispatch.kind === 'begins late' ? this.msLeft(admitted) - dispatch.beforeMs : dispatch.afterMs;
@@ -173,10 +175,10 @@ export class SimulatedGateway extends LeasingGateway {
     else this.#world.time.in(afterMs, () => this.machine.run(act));
   }
 
-  #begin(mode: QuotaMode): void {
+  #begin(mode: QuotaMode, units: number): void {
     const { begins, time } = this.#world;
-    begins.push({ atMs: time.nowMs, mode, gateway: this });
-    if (mode === 'local') this.begunLocally++;
-    else this.begunOnLease++;
+    for (let unit = 0; unit < units; unit++) begins.push({ atMs: time.nowMs, mode, gateway: this });
+    if (mode === 'local') this.begunLocally += units;
+    else this.begunOnLease += units;
   }
 }

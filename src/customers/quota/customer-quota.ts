@@ -1,6 +1,6 @@
 /** Applies all limits of a customer to a request in one decision: burst, requests in progress, then the hourly limit. */
 import type { Clock } from '../../base/clock.ts';
-import type { NonEmpty } from '../../base/non-empty.ts';
+import { mapAll, type NonEmpty } from '../../base/non-empty.ts';
 import { type CustomerRecord, type EnforcedCustomer, isSuspendedAt } from '../../store/record-fields.ts';
 import { hourly, type Limit } from '../../store/windows.ts';
 import type { BurstLimiter, BurstTaken } from './burst.ts';
@@ -15,7 +15,7 @@ import {
   planOf,
   secondsUntilUnits,
 } from './effective-limit.ts';
-import type { Admission, Admitted, QuotaMode, QuotaSettings, Usage } from './hourly-quota.ts';
+import type { Admission, Admitted, QuotaMode, QuotaSettings, Usage, Violation } from './hourly-quota.ts';
 import type { LeasedQuota } from './leased-quota.ts';
 import type { RecentUsage } from './recent-usage.ts';
 
@@ -28,7 +28,8 @@ export interface BurstState {
 export type QuotaDecision =
   | {
       readonly outcome: 'admitted';
-      readonly limits: NonEmpty<Limit>;
+      /** Undefined: the request takes no units, so no limit was asked. */
+      readonly limits: NonEmpty<Limit> | undefined;
       readonly burst: BurstState | undefined;
       readonly admission: Admitted;
       /** Whether the plan's shadow limit would admit the request; undefined without one. */
@@ -41,7 +42,9 @@ export type QuotaDecision =
   | {
       readonly outcome: 'quota_exceeded';
       /** The limits that refuse. */
-      readonly violated: NonEmpty<Limit>;
+      readonly violated: NonEmpty<Violation>;
+      /** That the request takes. `resetSeconds` are until the limits have as many. */
+      readonly units: number;
       readonly burst: BurstState | undefined;
       readonly mode: QuotaMode;
       readonly resetSeconds: number;
@@ -52,6 +55,8 @@ export type QuotaDecision =
       readonly burstLimit: number;
       readonly resetSeconds: number;
     }
+  /** The request takes more units than the limit ever has. */
+  | { readonly outcome: 'cost_exceeds_limit'; readonly units: number; readonly limit: Limit }
   | { readonly outcome: 'too_many_concurrent'; readonly maxConcurrent: number }
   /** For operators: what is missing and where. */
   | { readonly outcome: 'not_configured'; readonly reason: string };
@@ -74,6 +79,17 @@ const NOTHING_TAKEN = {
   shadowLimit: undefined,
   release: undefined,
 } as const;
+
+/** May begin at any time: it uses nothing that comes back. */
+const UNMETERED: Admitted = {
+  outcome: 'admitted',
+  mode: 'lease',
+  remaining: () => 0,
+  resetSeconds: () => 1,
+  beginDeadlineMs: Number.POSITIVE_INFINITY,
+  beginDeadlineWallMs: Number.POSITIVE_INFINITY,
+  refund() {},
+};
 
 export class CustomerQuota {
   readonly hourly: LeasedQuota;
@@ -110,39 +126,41 @@ export class CustomerQuota {
    * Tells how the hourly quota would decide, by usage at most 250 ms old, and takes nothing. The burst limit is not
    * considered. Rejects with StoreUnavailableError.
    */
-  async preview(customer: CustomerRecord): Promise<QuotaDecision> {
+  async preview(customer: CustomerRecord, units: number): Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
-    const { limits } = settingsOf(customer, found.requestsPerHour);
-    const { remaining, ...usage } = await this.recentUsage(customer, found.requestsPerHour);
+    const settings = settingsOf(customer, found.requestsPerHour);
+    const { limits } = settings;
+    const exceeded = exceededBy(units, limits);
+    if (exceeded) return exceeded;
+    if (units === 0) return { ...NOTHING_TAKEN, limits: undefined, admission: UNMETERED };
+    const usage = await this.#parts.recentUsage.of(customer.id, settings, units);
+    const { remaining } = usage;
     const resetSeconds = Math.max(1, usage.resetSeconds);
     const mode = 'store';
-    if (remaining === 0) return { outcome: 'quota_exceeded', violated: limits, burst: undefined, mode, resetSeconds };
-    const admission: Admitted = {
-      outcome: 'admitted',
-      mode,
-      remaining: () => remaining,
-      resetSeconds: () => resetSeconds,
-      beginDeadlineMs: Number.POSITIVE_INFINITY,
-      beginDeadlineWallMs: Number.POSITIVE_INFINITY,
-      refund() {},
-    };
+    if (remaining < units) {
+      const violated = mapAll(limits, (limit) => ({ ...limit, remaining }));
+      return { outcome: 'quota_exceeded', violated, units, burst: undefined, mode, resetSeconds };
+    }
+    const admission = { ...UNMETERED, mode, remaining: () => remaining, resetSeconds: () => resetSeconds } as const;
     return { ...NOTHING_TAKEN, limits, admission };
   }
 
   /**
    * Decides one request; without a promise if memory suffices. Fails as {@link LeasedQuota.admit} does.
-   * `countsConcurrent`: whether the limit of requests in progress applies.
+   * `units`: those of its route. `countsConcurrent`: whether the limit of requests in progress applies.
    */
-  decide(customer: CustomerRecord, countsConcurrent = true): QuotaDecision | Promise<QuotaDecision> {
+  decide(customer: CustomerRecord, units = 1, countsConcurrent = true): QuotaDecision | Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
     const settings = settingsOf(customer, found.requestsPerHour);
+    const exceeded = exceededBy(units, settings.limits);
+    if (exceeded) return exceeded;
     const plan = planOf(customer.plan, this.#limits);
     const burstLimit = plan?.burstPerSecond;
     const maxConcurrent = countsConcurrent ? plan?.maxConcurrent : undefined;
     if (burstLimit === undefined && maxConcurrent === undefined)
-      return this.#decideQuota(customer, found, settings, plan);
+      return this.#decideQuota(customer, units, found, settings, plan);
 
     const { bursts, concurrency } = this.#parts;
     let burst: BurstState | undefined;
@@ -150,7 +168,7 @@ export class CustomerQuota {
     if (burstLimit !== undefined) {
       const decision = bursts.take(customer.id, burstLimit);
       if (!decision.allowed) {
-        const hourSeconds = this.hourly.secondsWithoutUnits(customer.id, settings);
+        const hourSeconds = this.hourly.secondsWithoutUnits(customer.id, settings, units);
         const resetSeconds = Math.max(decision.resetSeconds, hourSeconds);
         return { outcome: 'burst_exceeded', limits: settings.limits, burstLimit, resetSeconds };
       }
@@ -173,7 +191,7 @@ export class CustomerQuota {
     };
     let deciding: QuotaDecision | Promise<QuotaDecision> | undefined;
     try {
-      deciding = this.#decideQuota(customer, found, settings, plan, burst, release);
+      deciding = this.#decideQuota(customer, units, found, settings, plan, burst, release);
     } finally {
       if (deciding instanceof Promise) deciding.then(settle, () => settle(undefined));
       else settle(deciding);
@@ -188,24 +206,27 @@ export class CustomerQuota {
 
   #decideQuota(
     customer: CustomerRecord,
+    units: number,
     found: FoundLimit,
     settings: QuotaSettings,
     plan: PlanPolicy | undefined,
     burst?: BurstState,
     release?: () => void,
   ): QuotaDecision | Promise<QuotaDecision> {
+    if (units === 0) return { ...NOTHING_TAKEN, limits: undefined, admission: UNMETERED, burst, release };
     // The shadow limit tries out another number for the plan, so customers with their own limit are exempt.
     const shadowLimit = found.source === 'plan' ? plan?.shadow?.requestsPerHour : undefined;
-    const admission = this.hourly.admit(customer.id, settings);
+    const admission = this.hourly.admit(customer.id, settings, units);
     const { limits } = settings;
     return admission instanceof Promise
-      ? admission.then(decisionOf.bind(undefined, this.clock, found, limits, shadowLimit, burst, release))
-      : decisionOf(this.clock, found, limits, shadowLimit, burst, release, admission);
+      ? admission.then(decisionOf.bind(undefined, this.clock, units, found, limits, shadowLimit, burst, release))
+      : decisionOf(this.clock, units, found, limits, shadowLimit, burst, release, admission);
   }
 }
 
 function decisionOf(
   clock: Pick<Clock, 'nowMs'>,
+  units: number,
   found: FoundLimit,
   limits: NonEmpty<Limit>,
   shadowLimit: number | undefined,
@@ -215,13 +236,19 @@ function decisionOf(
 ): QuotaDecision {
   if (admission.outcome === 'refused') {
     const { mode, violated } = admission;
-    const resetSeconds = secondsUntilUnits(admission.resetSeconds(), violated[0].used, found, clock);
-    return { outcome: 'quota_exceeded', violated, burst, mode, resetSeconds };
+    const resetSeconds = secondsUntilUnits(admission.resetSeconds(), violated[0].used, found, clock, units);
+    return { outcome: 'quota_exceeded', violated, units, burst, mode, resetSeconds };
   }
   // Includes this request, and units leased to other instances: the shadow decision errs towards denied.
   const used = limits[0].amount - admission.remaining(0);
   const shadow = shadowLimit === undefined ? undefined : used > shadowLimit ? 'denied' : 'allowed';
   return { outcome: 'admitted', limits, burst, admission, shadow, shadowLimit, release };
+}
+
+/** Returns the refusal of a request that takes more units than a limit ever has; undefined if none is so low. */
+function exceededBy(units: number, limits: NonEmpty<Limit>): QuotaDecision | undefined {
+  for (const limit of limits) if (limit.amount < units) return { outcome: 'cost_exceeds_limit', units, limit };
+  return undefined;
 }
 
 function settingsOf(

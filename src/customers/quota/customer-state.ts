@@ -21,7 +21,7 @@ const AHEAD_MS = 900;
 /** Customers with a lower rate get long leases, and a lease only when a request needs it. */
 const BUSY_PER_MS = 10 / 1000;
 /** A lease for a single expected request costs about as many refunds as it saves reservations. */
-const MIN_LONG_LEASE_UNITS = 2;
+const MIN_LONG_LEASE_REQUESTS = 2;
 
 export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
   return a.usageResetAt === b.usageResetAt && areSameLimits(a.limits, b.limits);
@@ -58,8 +58,9 @@ export interface Call {
   /** Read before the reservation was sent. */
   readonly sentAt: Instant;
   readonly length: LeaseLength;
-  /** In units. */
+  /** In units, as {@link heaviest}: those of the heaviest request that waits. */
   readonly need: number;
+  readonly heaviest: number;
   readonly settings: QuotaSettings;
   /** Resolves once the reply or failure was handled. */
   settled: Promise<void> | undefined;
@@ -69,13 +70,25 @@ export interface Call {
   overdue: boolean;
 }
 
-/** A refusal by the store, remembered because asking again before `until` would not help. Times: monotonic ms. */
+/**
+ * A refusal by the store of requests of this many units, remembered because asking again before `until` would not help.
+ * Lighter ones may pass, and heavier ones have to wait longer: the store is asked for them. Times: monotonic ms.
+ */
 export interface RememberedRefusal {
+  readonly units: number;
   readonly violated: NonEmpty<Violation>;
   readonly until: number;
-  /** When units of all these limits become available again. */
+  /** When all these limits have the units again. */
   readonly moreAt: number;
 }
+
+/** Shared by customers that have none: with many customers, each object is a cache miss. */
+const NO_REFUSALS: readonly RememberedRefusal[] = [];
+
+/** Of one request in the mean of units, as a power of two: 1/16. */
+const WEIGHT_SHIFT = 4;
+/** Of the mean of one unit: it is kept as an integer. */
+const MEAN_OF_ONE = 256;
 
 /**
  * Measures how often something happens: an average over one to two slots of time, from two counters. All members are
@@ -130,7 +143,10 @@ export class CustomerState extends LruEntry<string> {
   readonly waiters: Waiter[] = [];
   call: Call | undefined;
   lastReply: LastReply | undefined;
-  refusal: RememberedRefusal | undefined;
+  /** Of different units. */
+  refusals = NO_REFUSALS;
+  /** Of recent requests, times {@link MEAN_OF_ONE}: a small integer, like the members of a {@link RateMeter}. */
+  #meanUnits = MEAN_OF_ONE;
   /** Request the next lease when at most `#refillAtUnits` units are left, or from `#refillAfter` (monotonic ms) on. */
   #refillAtUnits = -1;
   #refillAfter = Number.POSITIVE_INFINITY;
@@ -149,9 +165,31 @@ export class CustomerState extends LruEntry<string> {
     return this.lastReply === undefined ? 0 : leastFree(this.lastReply.counts);
   }
 
-  noteRequest({ monotonicMs }: Instant): void {
+  noteRequest(units: number, { monotonicMs }: Instant): void {
     this.#rate.note(monotonicMs);
     this.#meanRate.note(monotonicMs);
+    const above = units * MEAN_OF_ONE - this.#meanUnits;
+    // Rounded away from 0, so that equal requests lead to their own number.
+    this.#meanUnits += (above > 0 ? above + (1 << WEIGHT_SHIFT) - 1 : above) >> WEIGHT_SHIFT;
+  }
+
+  /** Returns the refusal that asking again for so many units would not change; undefined if there is none. */
+  refusalOf(units: number, { monotonicMs }: Instant): RememberedRefusal | undefined {
+    for (const refusal of this.refusals) {
+      if (refusal.units === units && monotonicMs < refusal.until) return refusal;
+    }
+    return undefined;
+  }
+
+  /** Remembers a refusal in place of those that it replaces, or that have ended. */
+  remember(refusal: RememberedRefusal, { monotonicMs }: Instant): void {
+    const others = this.refusals.filter(({ units, until }) => units !== refusal.units && monotonicMs < until);
+    this.refusals = [...others, refusal];
+  }
+
+  /** Returns the units that so many requests probably take, without the last one if it is a part. */
+  #unitsOf(requests: number): number {
+    return Math.floor((Math.floor(requests) * this.#meanUnits) / MEAN_OF_ONE);
   }
 
   /**
@@ -163,17 +201,17 @@ export class CustomerState extends LruEntry<string> {
     const perMs = this.#rate.perMs(monotonicMs);
     if (perMs < BUSY_PER_MS && this.#meanRate.hasHistory(monotonicMs)) {
       const meanPerMs = Math.min(BUSY_PER_MS, this.#meanRate.perMs(monotonicMs));
-      const expected = Math.floor(meanPerMs * LONG_LEASE.usableLeaseMs);
+      const expected = this.#unitsOf(meanPerMs * LONG_LEASE.usableLeaseMs);
       const ahead = Math.min(expected, Math.floor(this.freeAtLastReply / LONG_AHEAD_DIVISOR) - need);
-      if (ahead >= MIN_LONG_LEASE_UNITS) return { length: LONG_LEASE, ahead };
+      if (ahead >= this.#unitsOf(MIN_LONG_LEASE_REQUESTS)) return { length: LONG_LEASE, ahead };
     }
-    return { length: SHORT_LEASE, ahead: Math.max(0, Math.floor(perMs * AHEAD_MS) - need) };
+    return { length: SHORT_LEASE, ahead: Math.max(0, this.#unitsOf(perMs * AHEAD_MS) - need) };
   }
 
   /** Plans when to request the next lease. Near the limit it is not planned: there the store decides every request. */
   planRefill(lease: Lease, { monotonicMs }: Instant): void {
     const perMs = this.#rate.perMs(monotonicMs);
-    const neededWhileAsking = perMs * REFILL_MS;
+    const neededWhileAsking = (perMs * REFILL_MS * this.#meanUnits) / MEAN_OF_ONE;
     const isWorthIt = perMs >= BUSY_PER_MS && leastFree(lease.grant.counts) / AHEAD_DIVISOR > neededWhileAsking;
     this.#refillAtUnits = isWorthIt ? neededWhileAsking : -1;
     this.#refillAfter = isWorthIt ? lease.endsAt - REFILL_MS : Number.POSITIVE_INFINITY;

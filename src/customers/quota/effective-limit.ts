@@ -64,16 +64,17 @@ export function effectiveLimit(
 }
 
 /**
- * Returns when a customer without free units gets some: when the window drops units (`windowSeconds`), or when a temporary
- * limit ends before that and `used` is below the limit then. `used`: undefined if unknown.
+ * Returns when a customer gets `units`: when the window has dropped enough (`windowSeconds`), or when a temporary limit ends
+ * before that and the limit then leaves as many. `used`: undefined if unknown.
  */
 export function secondsUntilUnits(
   windowSeconds: number,
   used: number | undefined,
   { until }: FoundLimit,
   clock: Pick<Clock, 'nowMs'>,
+  units = 1,
 ): number {
-  if (until?.then === undefined || used === undefined || used >= until.then) return windowSeconds;
+  if (until?.then === undefined || used === undefined || used + units > until.then) return windowSeconds;
   return Math.min(windowSeconds, secondsUntil(until.atMs + CLOCK_MARGIN_MS, clock.nowMs()));
 }
 

@@ -52,8 +52,13 @@ export interface Admitted {
   resetSeconds(limit: number): number;
 }
 
-/** A limit that refuses a request. `used`: the units that it counted; undefined if the store did not say. */
-export type Violation = Limit & { readonly used?: number };
+/** A limit that refuses a request. */
+export interface Violation extends Limit {
+  /** The units that it counted; undefined if the store did not say. */
+  readonly used?: number;
+  /** Units that are left for lighter requests, as in {@link Admitted.remaining}; undefined: none. */
+  readonly remaining?: number;
+}
 
 interface Refused {
   readonly outcome: 'refused';

@@ -6,7 +6,8 @@
  * in flight. Requests that arrive meanwhile wait for the next one, so a burst of a thousand requests costs two calls.
  * docs/quota.md proves why no more requests than the limit reach the upstream.
  *
- * Refusals are remembered for as long as asking again cannot help, so a flood of refused requests costs few calls.
+ * Refusals are remembered for as long as asking again cannot help, so a flood of refused requests costs few calls. Each
+ * holds for requests of as many units: a lighter request may pass while a heavier one is refused.
  *
  * The store counts as unavailable while its connection is down, or while a reservation has been in flight for more than
  * `timeoutMs`. Then no request waits for it, and `withoutStore` decides. A late grant is refunded whole.
@@ -85,10 +86,11 @@ export class LeasedQuota {
   admit(customer: string, settings: QuotaSettings, units = 1): Admission | Promise<Admission> {
     const now = this.#now();
     const state = this.#stateOf(customer, settings, now);
-    state.noteRequest(now);
+    state.noteRequest(units, now);
     const fromLease = this.#admitFromLease(state, units, now, 'lease');
     if (fromLease) return fromLease;
-    if (state.refusal && now.monotonicMs < state.refusal.until) return this.#refused(state.refusal, 'lease');
+    const refusal = state.refusalOf(units, now);
+    if (refusal) return this.#refused(state, refusal, 'lease');
     if (!this.storeResponds(customer)) return this.#options.withoutStore.admit(state, units);
     return new Promise((resolve, reject) => {
       const since = now.monotonicMs;
@@ -97,14 +99,18 @@ export class LeasedQuota {
     });
   }
 
-  /** Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. */
-  async usage(customer: string, limit: number): Promise<Usage> {
+  /**
+   * Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. `resetSeconds`
+   * are until more units are available, and at least `units`.
+   */
+  async usage(customer: string, limit: number, units = 1): Promise<Usage> {
     if (this.#overdueReads.has(customer) || !this.storeResponds(customer))
       throw new StoreUnavailableError('the store is away');
     const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
     const reading = this.#options.windows.reserve({
       customer,
       need: 0,
+      heaviest: units,
       ahead: 0,
       limits: hourly(limit),
       holdMs: 0,
@@ -137,14 +143,14 @@ export class LeasedQuota {
     return this.#customers.get(customer)?.leases.admitted ?? 0;
   }
 
-  /** Returns the seconds until units are available again, if the store's last reply left none; else 0. */
-  secondsWithoutUnits(customer: string, settings: QuotaSettings): number {
+  /** Returns the seconds until more units are available, if the store's last reply left fewer than `units`; else 0. */
+  secondsWithoutUnits(customer: string, settings: QuotaSettings, units: number): number {
     const state = this.#customers.get(customer);
     if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.storeResponds(customer)) return 0;
-    if (state.freeAtLastReply + state.leases.unitsLeft > 0) return 0;
+    if (state.freeAtLastReply + state.leases.unitsLeft >= units) return 0;
     const { counts, receivedAt } = state.lastReply;
     const nowMs = this.#options.clock.monotonicMs();
-    const moreAtMs = Math.max(...counts.filter(({ free }) => free === 0).map((count) => moreAt(count, receivedAt)));
+    const moreAtMs = Math.max(...counts.filter(({ free }) => free < units).map((count) => moreAt(count, receivedAt)));
     return moreAtMs > nowMs ? secondsUntil(moreAtMs, nowMs) : 0;
   }
 
@@ -153,7 +159,7 @@ export class LeasedQuota {
     const state = this.#customers.get(customer);
     const nowMs = this.#options.clock.monotonicMs();
     const leases = state?.leases.open.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
-    const until = state?.refusal?.until ?? nowMs;
+    const until = Math.max(nowMs, ...(state?.refusals ?? []).map((refusal) => refusal.until));
     return { leases: leases ?? [], refusedForMs: until > nowMs ? until - nowMs : undefined };
   }
 
@@ -189,7 +195,7 @@ export class LeasedQuota {
     const before = state.settings;
     if (areSameSettings(before, settings)) return state;
     state.settings = settings;
-    state.refusal = undefined;
+    state.refusals = [];
     // After a reset the new window does not count the units of open leases; their refunds name the old epoch and change
     // nothing. After a lower limit all unused units are refunded, and the store decides the next request.
     if (endsLeases(before, settings)) state.leases.end(now);
@@ -217,9 +223,15 @@ export class LeasedQuota {
     return new LeaseAdmission(leases, lease, units, now, mode, state.lastReply);
   }
 
-  #refused({ violated, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
+  #refused(state: CustomerState, { units, violated, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    return { outcome: 'refused', mode, violated, resetSeconds: () => secondsUntil(moreAt, clock.monotonicMs()) };
+    const resetSeconds = () => secondsUntil(moreAt, clock.monotonicMs());
+    return {
+      outcome: 'refused',
+      mode,
+      violated: units > 1 ? withRemaining(violated, state, units) : violated,
+      resetSeconds,
+    };
   }
 
   #reserve(state: CustomerState): void {
@@ -227,13 +239,28 @@ export class LeasedQuota {
     const { customer, settings } = state;
     const sentAt = this.#now();
     let need = 0;
-    for (const { units } of state.waiters) need += units;
+    let heaviest = 1;
+    for (const { units } of state.waiters) {
+      need += units;
+      heaviest = Math.max(heaviest, units);
+    }
+    // No open lease has the units of a request that waits. Those of several may be enough once the store has them back.
+    if (need > 0) state.leases.endOpen();
     const { length, ahead } = state.nextLease(need, sentAt);
-    const call: Call = { sentAt, length, need, settings, settled: undefined, timer: undefined, overdue: false };
+    const call: Call = {
+      sentAt,
+      length,
+      need,
+      heaviest,
+      settings,
+      settled: undefined,
+      timer: undefined,
+      overdue: false,
+    };
     state.call = call;
     this.#watch(state, call);
     const refunds = state.leases.takeRefunds();
-    const request = { customer, need, ahead, limits: settings.limits, holdMs: length.holdMs, refunds };
+    const request = { customer, need, heaviest, ahead, limits: settings.limits, holdMs: length.holdMs, refunds };
     call.settled = this.#options.windows.reserve(request).then(
       (grant) => this.#received(state, call, grant),
       () => {
@@ -271,18 +298,27 @@ export class LeasedQuota {
     this.#reportUsage(state.customer, call.settings, grant);
     state.leases.add(lease);
     state.planRefill(lease, now);
+    if (state.refusals.length > 0) {
+      state.refusals = state.refusals.filter(({ units }) => units > state.freeAtLastReply);
+    }
+    const isShort = grant.granted < call.need;
+    if (isShort) this.#serve(state, now, call.heaviest);
     this.#serve(state, now);
-    if (grant.granted >= call.need) return;
+    if (!isShort) return;
 
-    // No units are left, neither for waiting requests nor for those that arrive while the refusal is remembered.
+    // Too few units are left for the heaviest requests, those that wait and those that arrive while the refusal is
+    // remembered. For the others the store is asked once more.
     if (!areSameLimits(call.settings.limits, state.settings.limits)) return;
     const refusal = rememberRefusal(call, grant, receivedAt);
-    state.refusal = refusal;
-    // This reply does not refuse requests that arrived during the call, but after `refusal.until`.
+    state.remember(refusal, now);
     const { monotonicMs: sentAtMs } = call.sentAt;
-    const undecided = state.waiters.findIndex(({ since }) => since > sentAtMs && since >= refusal.until);
-    const refused = state.waiters.splice(0, undecided < 0 ? state.waiters.length : undecided);
-    for (const waiter of refused) waiter.resolve(this.#refused(refusal, 'store'));
+    for (const waiter of state.waiters.splice(0)) {
+      const { units, since } = waiter;
+      // This reply does not refuse requests that arrived during the call, but after `refusal.until`.
+      const isRefused = units === refusal.units && (since <= sentAtMs || since < refusal.until);
+      if (isRefused) waiter.resolve(this.#refused(state, refusal, 'store'));
+      else state.waiters.push(waiter);
+    }
   }
 
   #reportUsage(customer: string, { limits: [hour] }: QuotaSettings, { counts, storeTimeMs }: Grant): void {
@@ -303,12 +339,13 @@ export class LeasedQuota {
     for (const waiter of state.waiters) waiter.until = nowMs + timeoutMs;
   }
 
-  #serve(state: CustomerState, now: Instant): void {
-    for (let waiter = state.waiters[0]; waiter !== undefined; waiter = state.waiters[0]) {
-      const admission = this.#admitFromLease(state, waiter.units, now, 'store');
-      if (admission === undefined) return;
-      state.waiters.shift();
-      waiter.resolve(admission);
+  /** Admits the waiting requests that leases have units for. `only`: those of so many units. */
+  #serve(state: CustomerState, now: Instant, only?: number): void {
+    for (const waiter of state.waiters.splice(0)) {
+      const isServed = only === undefined || waiter.units === only;
+      const admission = isServed ? this.#admitFromLease(state, waiter.units, now, 'store') : undefined;
+      if (admission) waiter.resolve(admission);
+      else state.waiters.push(waiter);
     }
   }
 
@@ -376,30 +413,46 @@ function recounted({ counts, receivedAt }: LastReply, before: QuotaSettings, now
   return { counts: raised, receivedAt };
 }
 
+/** Returns the limits that refuse a request of several units, each with what it has left for lighter ones. */
+function withRemaining(
+  violated: NonEmpty<Violation>,
+  { lastReply, leases }: CustomerState,
+  units: number,
+): NonEmpty<Violation> {
+  return mapAll(violated, (limit) => {
+    const free = lastReply?.counts.find(({ policy }) => policy === limit.policy)?.free ?? 0;
+    return { ...limit, remaining: Math.min(units - 1, free + leases.unitsLeft) };
+  });
+}
+
 /**
- * Returns a refusal that lasts until asking again may help: units expire from the window, or are refunded from a lease
- * that any instance still holds.
+ * Returns a refusal of the heaviest requests of a call. It lasts until asking again may help: units expire from the
+ * window, or are refunded from a lease that any instance still holds.
  *
  * `until` is never later than by the store's clock: it counts from when the store was asked, and allows for a slow
  * local clock. The wait reported to clients (`moreAt`) is never shorter than by the store's clock: it counts from
  * `receivedAt` (monotonic ms). So a client that waits for as long as one instance told it is not refused by an older
  * refusal that another remembers.
  */
-function rememberRefusal({ sentAt, settings }: Call, grant: Grant, receivedAt: number): RememberedRefusal {
+function rememberRefusal(
+  { sentAt, settings, heaviest: units }: Call,
+  grant: Grant,
+  receivedAt: number,
+): RememberedRefusal {
   const violated: Violation[] = [];
   let helpsInMs = 0;
   let moreAtMs = receivedAt;
   for (const [index, limit] of settings.limits.entries()) {
     const count = grant.counts[index];
-    if (count === undefined || count.free > 0) continue;
+    if (count === undefined || count.free >= units) continue;
     violated.push({ ...limit, used: count.used });
     const refundsEndMs = count.holdEndMs - grant.storeTimeMs + REFUND_GRACE_MS;
     const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
-    // A request needs units of every limit, so the last one to have some decides.
+    // A request needs its units of every limit, so the last one to have them decides.
     helpsInMs = Math.max(helpsInMs, Math.min(count.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS));
     moreAtMs = Math.max(moreAtMs, moreAt(count, receivedAt));
   }
   // At least one: the grant was smaller than the need.
   const all = violated as readonly Violation[] as NonEmpty<Violation>;
-  return { violated: all, until: sentAt.monotonicMs + helpsInMs / CLOCK_DRIFT, moreAt: moreAtMs };
+  return { units, violated: all, until: sentAt.monotonicMs + helpsInMs / CLOCK_DRIFT, moreAt: moreAtMs };
 }

@@ -240,6 +240,11 @@ export class CustomerLeases {
   /** Ends all leases, those included that have no units left now and may get some back. */
   end(now: Instant): void {
     this.#endedAtMs = now.monotonicMs;
+    this.endOpen();
+  }
+
+  /** Ends the leases that have units left. */
+  endOpen(): void {
     for (const lease of this.#open) this.#end(lease);
   }
 

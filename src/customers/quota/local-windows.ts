@@ -90,9 +90,7 @@ export class LocalWindows {
     this.#chargeInAdvance(window, state, nowMs);
     const amount = Math.max(1, Math.floor(state.settings.limits[0].amount / this.#options.instances()));
     const grant = reserveIn(window.hash, nowMs, units, amount, SHORT_LEASE.holdMs);
-    if (grant.granted === units) return this.#admitted(window, units, grant);
-    refund(window.hash, [{ epoch: EPOCH, bucket: grant.bucket, units: grant.granted }]);
-    return this.#refused(window, grant);
+    return grant.granted === units ? this.#admitted(window, units, grant) : this.#refused(window, grant);
   }
 
   #admitted(window: LocalWindow, units: number, grant: WindowGrant): Admission {
@@ -120,12 +118,15 @@ export class LocalWindows {
 
   #refused({ state }: LocalWindow, grant: WindowGrant): Admission {
     const [hour] = state.settings.limits;
-    return { outcome: 'refused', mode: 'local', violated: [hour], resetSeconds: this.#countdown(grant) };
+    const violated = [{ ...hour, remaining: grant.counts[0].free }] as const;
+    return { outcome: 'refused', mode: 'local', violated, resetSeconds: this.#countdown(grant) };
   }
 
   #countdown(grant: WindowGrant): () => number {
     const { clock } = this.#options;
-    const until = moreAt(grant.counts[0], clock.monotonicMs());
+    const [hour] = grant.counts;
+    // Never, if a request takes more than the share: the store may have as many.
+    const until = hour.waitMs < 0 ? Number.POSITIVE_INFINITY : moreAt(hour, clock.monotonicMs());
     return () => Math.min(MAX_WAIT_SECONDS, secondsUntil(until, clock.monotonicMs()));
   }
 
@@ -219,7 +220,14 @@ export class LocalWindows {
 }
 
 function reserveIn(hash: MemoryHash, nowMs: number, need: number, amount: number, holdMs: number): WindowGrant {
-  const request: WindowRequest = { need, ahead: 0, limits: hourly(amount), holdMs, refunds: [] };
+  const request: WindowRequest = {
+    need,
+    heaviest: Math.max(1, need),
+    ahead: 0,
+    limits: hourly(amount),
+    holdMs,
+    refunds: [],
+  };
   return reserve(() => hash, HOURLY, nowMs, request, EPOCH);
 }
 

@@ -30,6 +30,7 @@ interface RecentUsageOptions {
  */
 export class RecentUsage {
   readonly #options: RecentUsageOptions;
+  /** By customer, and by the units if those are not 1. */
   readonly #reads: LruMap<string, Read>;
 
   constructor(options: RecentUsageOptions) {
@@ -37,15 +38,16 @@ export class RecentUsage {
     this.#reads = new LruMap(options.customers);
   }
 
-  /** Returns the customer's usage. Rejects with StoreUnavailableError; failures are not reused. */
-  of(customer: string, settings: QuotaSettings): Promise<Usage> {
-    const read = this.#reads.get(customer);
+  /** Returns {@link LeasedQuota.usage}. Rejects with StoreUnavailableError; failures are not reused. */
+  of(customer: string, settings: QuotaSettings, units = 1): Promise<Usage> {
+    const id = units === 1 ? customer : `${customer} ${units}`;
+    const read = this.#reads.get(id);
     if (read && areSameSettings(read.settings, settings)) {
       if (read.isUnderWay) return read.usage;
       const usage = this.#reusable(customer, read);
       if (usage) return Promise.resolve(usage);
     }
-    return this.#read(customer, settings);
+    return this.#read(id, customer, settings, units);
   }
 
   #reusable(customer: string, { result }: Read): Usage | undefined {
@@ -60,11 +62,11 @@ export class RecentUsage {
     return { ...usage, used, remaining: Math.max(0, usage.limit - used) };
   }
 
-  #read(customer: string, settings: QuotaSettings): Promise<Usage> {
+  #read(id: string, customer: string, settings: QuotaSettings, units: number): Promise<Usage> {
     const { hourly, clock } = this.#options;
-    const usage = hourly.usage(customer, settings.limits[0].amount);
+    const usage = hourly.usage(customer, settings.limits[0].amount, units);
     const read: Read = { settings, usage, result: undefined, isUnderWay: true };
-    this.#reads.set(customer, read);
+    this.#reads.set(id, read);
     usage.then(
       (result) => {
         read.isUnderWay = false;

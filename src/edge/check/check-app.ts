@@ -114,7 +114,7 @@ export function createCheckApp(parts: CheckAppParts): Express {
   const decision = createDecision(parts, {
     ...handlersWith(recorder),
     // Requests in progress are not limited: the gateway does not see when one ends that it did not forward.
-    decideQuota: (customer) => quota.decide(customer, false),
+    decideQuota: (customer, units) => quota.decide(customer, units, false),
   });
   const dryRun = createDryRun();
   const { refuse } = decision;
@@ -133,7 +133,7 @@ export function createCheckApp(parts: CheckAppParts): Express {
     };
     return createDecision(
       { ...parts, keyUses: { note() {} }, recorder: silent },
-      { ...handlersWith(silent), isDryRun: true, decideQuota: (customer) => quota.preview(customer) },
+      { ...handlersWith(silent), isDryRun: true, decideQuota: quota.preview.bind(quota) },
     );
   }
 

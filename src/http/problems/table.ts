@@ -98,6 +98,13 @@ export const PROBLEMS = {
     remedy: 'Wait for the seconds in `Retry-After`, then try again; refused requests are not counted.',
     advice: 'Wait, raise the limit, or reset the usage.',
   },
+  cost_exceeds_limit: {
+    status: 403,
+    title: 'Request exceeds the limit',
+    when: 'A request to this route takes more `units` than one of the limits of the account allows in all; `policy` names it.',
+    remedy: 'Contact support: the account needs a higher limit for this route. The request was not counted.',
+    advice: 'Raise the limit of the customer, or lower the units of the route.',
+  },
   burst_exceeded: {
     status: 429,
     title: 'Too many requests at once',

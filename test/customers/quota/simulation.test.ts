@@ -24,6 +24,7 @@ import {
   schedules,
   schedulesOfRareRequests,
   stop,
+  unitsOf,
   WINDOW_MS,
   wallClock,
   worldOptions,
@@ -228,10 +229,11 @@ describe.each([SHORT, LONG])('with $leases leases', ({ schedules, holdMs, runs, 
           await useUp(world, schedule.limit);
           // Later refusals come from memory and must promise no less than the first.
           await world.time.run(pauseMs);
-          const refusal = await ask(world, gateway);
+          const units = unitsOf(world, schedule);
+          const refusal = await ask(world, gateway, units);
           if (refusal.outcome !== 'refused') continue;
           await world.time.run(refusal.resetSeconds() * 1000);
-          expect((await ask(world, gateway)).outcome).toBe('admitted');
+          expect((await ask(world, gateway, units)).outcome).toBe('admitted');
         }
       },
     ),
@@ -272,7 +274,7 @@ describe.each([SHORT, LONG])('with $leases leases', ({ schedules, holdMs, runs, 
       },
       async (backMs) => {
         const [limit, gateways] = [60, 3];
-        const clean = { seed: 1, gateways, limit, network: harmless, bursts: [], trickles: [], faults: [] };
+        const clean = { seed: 1, gateways, limit, units: [1], network: harmless, bursts: [], trickles: [], faults: [] };
         const world = new VirtualWorld({ ...worldOptions(clean), onError: 'local', fate: () => unharmed(1, 1) });
         for (let atMs = 0; atMs < 1.5 * WINDOW_MS; atMs += 4000) {
           for (const gateway of world.gateways) {
@@ -342,9 +344,9 @@ function begunSince(world: VirtualWorld, fromMs: number): number {
   return world.begins.filter(({ atMs }) => atMs > fromMs).length;
 }
 
-async function ask(world: VirtualWorld, gateway: SimulatedGateway): Promise<Answer> {
+async function ask(world: VirtualWorld, gateway: SimulatedGateway, units = 1): Promise<Answer> {
   const answers: Answer[] = [];
-  gateway.request((answer) => answers.push(answer));
+  gateway.request((answer) => answers.push(answer), CUSTOMER, units);
   for (let waitedMs = 0; answers.length === 0 && waitedMs < 1000; waitedMs += 10) await world.time.run(10);
   const [answer] = answers;
   if (answer === undefined) throw new Error('a request was not decided within a second');

@@ -2,7 +2,7 @@
 -- Reserve: counts units in all windows of a reservation or in none of them, one reservation after the other.
 --
 -- KEYS     the windows of the first reservation, in the order of its limits, then those of the next one, …
--- ARGV     window.lua's, then for each reservation: need, ahead, hold ms, number of limits, and for each of these: units that
+-- ARGV     window.lua's, then for each reservation: need, units of the heaviest request, ahead, hold ms, number of limits, and for each of these: units that
 --          it allows, number of refunds, and for each refund: epoch, bucket, units, and the hour of the grant
 -- Returns  the store time in ms, then for each reservation an error, or `<granted> <units refunded to the first window>`
 --          and for each limit ` <wait ms, -1: never> <head>`
@@ -41,7 +41,7 @@ end
 -- Opens the windows of `count` limits, from those at KEYS[key] and ARGV[at] on, and counts what all of them leave, at most
 -- `available`. `hasHistory`: as for open; the other windows have none. A call of its own for each window: its state stays in local variables, which cost less than a table.
 -- Returns the granted units, for each limit `<wait> <head>`, and the units refunded to the first window.
-local function reserve(key, at, count, available, need, ahead, holdMs, hasHistory)
+local function reserve(key, at, count, available, need, heaviest, ahead, holdMs, hasHistory)
   local window, limit = KEYS[key], tonumber(ARGV[at])
   local last = at + 1 + 4 * ARGV[at + 1]
   -- Before the first write: a damaged window must not leave another one half changed.
@@ -55,11 +55,12 @@ local function reserve(key, at, count, available, need, ahead, holdMs, hasHistor
   available = math.min(available, math.max(0, limit - used))
   local granted, others
   if count > 1 then
-    granted, others = reserve(key + 1, last + 1, count - 1, available, need, ahead, holdMs, false)
+    granted, others = reserve(key + 1, last + 1, count - 1, available, need, heaviest, ahead, holdMs, false)
+  elseif available < need then
+    granted = available - available % heaviest
   else
-    granted = math.min(need, available)
     local divisor = holdMs >= LONG_HOLD_MS and LONG_AHEAD_DIVISOR or AHEAD_DIVISOR
-    granted = granted + math.min(ahead, math.floor((available - granted) / divisor))
+    granted = need + math.min(ahead, math.floor((available - need) / divisor))
   end
   if granted > 0 then
     local bucket = math.floor((now + holdMs) / bucketMs)
@@ -80,7 +81,8 @@ local function reserve(key, at, count, available, need, ahead, holdMs, hasHistor
   end
   local wait = -1
   if used > 0 and limit > 0 then
-    local toDrop, bucket = used - limit + 1, oldest
+    local wanted = need > 0 and granted >= need and 1 or heaviest
+    local toDrop, bucket = used - limit + wanted, oldest
     if toDrop > 1 and toDrop > tonumber(call('HGET', window, oldest) or 0) then
       bucket = bucketThatFrees(window, toDrop, oldest, newest)
     end
@@ -94,12 +96,12 @@ end
 
 local replies, at, key = { now }, 11, 1
 while ARGV[at] do
-  local count, nextAt = tonumber(ARGV[at + 3]), at + 4
+  local count, nextAt = tonumber(ARGV[at + 4]), at + 5
   for _ = 1, count do
     nextAt = nextAt + 2 + 4 * ARGV[nextAt + 1]
   end
-  local need, ahead, holdMs = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
-  local ok, granted, counts, refunded = pcall(reserve, key, at + 4, count, math.huge, need, ahead, holdMs, true)
+  local need, heaviest, ahead, holdMs = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+  local ok, granted, counts, refunded = pcall(reserve, key, at + 5, count, math.huge, need, heaviest, ahead, holdMs, true)
   if ok then
     replies[#replies + 1] = string.format('%d %d ', granted, refunded) .. counts
   else

@@ -29,8 +29,8 @@ export function reserveArguments(
   retention?: UsageRetention,
 ): ScriptArgument[] {
   const args = windowArguments(shape, freshEpoch, retention);
-  for (const { need, ahead, limits, holdMs, refunds } of requests) {
-    args.push(need, ahead, holdMs, limits.length);
+  for (const { need, heaviest = 1, ahead, limits, holdMs, refunds } of requests) {
+    args.push(need, heaviest, ahead, holdMs, limits.length);
     for (const { policy, amount } of limits) {
       const returned = refundsOf(policy, refunds);
       args.push(amount, returned.length);

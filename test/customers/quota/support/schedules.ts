@@ -3,7 +3,12 @@ import fc from 'fast-check';
 import type { Dice } from '../../../../tools/simulator/dice.ts';
 import type { StoppedClock } from '../../../../tools/simulator/machine.ts';
 import { type Fate, unharmed } from '../../../../tools/simulator/simulated-store.ts';
-import type { Dispatch, VirtualWorld, WorldOptions } from '../../../../tools/simulator/virtual-world.ts';
+import {
+  CUSTOMER,
+  type Dispatch,
+  type VirtualWorld,
+  type WorldOptions,
+} from '../../../../tools/simulator/virtual-world.ts';
 
 export const WINDOW_MS = 3_600_000;
 export const HORIZON_MS = 2.4 * WINDOW_MS;
@@ -54,6 +59,8 @@ export interface Schedule {
   readonly seed: number;
   readonly gateways: number;
   readonly limit: number;
+  /** Of a request: any of these, as far as the limit allows it. */
+  readonly units: readonly number[];
   readonly network: Network;
   readonly bursts: readonly Burst[];
   readonly trickles: readonly Trickle[];
@@ -157,8 +164,10 @@ export function schedulesOfRareRequests(
   });
 }
 
+const units = fc.oneof(fc.constant([1]), fc.constantFrom([1, 1, 5], [2, 3], [1, 1, 1, 20], [1, 40]));
+
 function gatewaysWith(faults: fc.Arbitrary<readonly Fault[]>, network: fc.Arbitrary<Network>) {
-  return { seed: fc.integer(), gateways: fc.integer({ min: 1, max: 4 }), network, faults };
+  return { seed: fc.integer(), gateways: fc.integer({ min: 1, max: 4 }), units, network, faults };
 }
 
 export function worldOptions({ seed, gateways, limit, network }: Schedule): WorldOptions {
@@ -174,17 +183,26 @@ export function worldOptions({ seed, gateways, limit, network }: Schedule): Worl
   };
 }
 
-export function plan(world: VirtualWorld, { bursts, trickles, faults, limit }: Schedule): void {
+export function unitsOf(world: VirtualWorld, { units, limit }: Schedule): number {
+  const possible = units.filter((each) => each <= limit);
+  return possible[Math.floor(world.dice.between(0, possible.length))] ?? 1;
+}
+
+export function plan(world: VirtualWorld, schedule: Schedule): void {
+  const { bursts, trickles, faults, limit } = schedule;
+  const ask = (gateway: number) => {
+    world.gateway(gateway).request(() => {}, CUSTOMER, unitsOf(world, schedule));
+  };
   for (const { fromMs, durationMs, gateway, perSecond } of trickles) {
     for (let left = Math.ceil((perSecond * durationMs) / 1000); left > 0; left--) {
-      world.time.at(fromMs + world.dice.between(0, durationMs), () => world.gateway(gateway).request());
+      world.time.at(fromMs + world.dice.between(0, durationMs), () => ask(gateway));
     }
   }
   for (const burst of bursts) {
     const { atMs, gateway, size, spreadMs } = burst;
     if (burst.echo) echo(world, burst);
     for (let left = Math.ceil((size * limit) / 100); left > 0; left--) {
-      world.time.at(atMs + world.dice.between(0, spreadMs), () => world.gateway(gateway).request());
+      world.time.at(atMs + world.dice.between(0, spreadMs), () => ask(gateway));
     }
   }
   const lastClockFault = new Map<number, number>();
