@@ -36,6 +36,8 @@ export default defineConfig({
     maxWorkers: Math.min(3 * availableParallelism(), 8),
     // Files share the modules of their worker: no module under src/ may keep state that a second gateway would notice.
     isolate: false,
+    // Node.js runs tests and sources as it runs the program, without a transform: a tenth less CPU time.
+    experimental: { viteModuleRunner: false },
     sequence: { sequencer: SlowFirst },
     // Bounds for a busy machine: what is slow is not thereby wrong.
     expect: { poll: { timeout: 20_000 } },

@@ -1,10 +1,9 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
-import { runProgram } from '../support/process.ts';
-import { CUSTOMER_DOCUMENT, MAIN, run, startServer, temporaryFile } from './support.ts';
+import { CUSTOMER_DOCUMENT, MAIN, run, startServer, temporaryFile, tollgateHere } from './support.ts';
 
 async function scriptFor(shell: string): Promise<string> {
-  const { status, stdout, stderr } = await runProgram({ args: ['completion', shell] });
+  const { status, stdout, stderr } = await tollgateHere('completion', shell);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return temporaryFile(`completion.${shell}`, stdout);
 }
@@ -12,7 +11,7 @@ async function scriptFor(shell: string): Promise<string> {
 const hasShell = (shell: string) => spawnSync(shell, ['--version']).status === 0;
 
 it('knows bash and zsh only', async () => {
-  const { status, stderr } = await runProgram({ args: ['completion', 'fish'] });
+  const { status, stderr } = await tollgateHere('completion', 'fish');
   expect(status).toBe(2);
   expect(stderr).toContain('bash, zsh');
 });

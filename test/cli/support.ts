@@ -7,10 +7,11 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished, vi } from 'vitest';
+import { vi } from 'vitest';
 import type { CustomerDocument, ProblemDocument } from '../../src/api/admin/responses.ts';
 import { runCommandLine } from '../../src/cli/command-line.ts';
 import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
+import { closeAtEnd } from '../support/cleanup.ts';
 import { ADMIN_TOKEN, type TestGateway } from '../support/gateway.ts';
 import type { Finished } from '../support/process.ts';
 
@@ -25,7 +26,7 @@ export interface RunSettings {
 /** Runs any program to its end. */
 export async function run(program: string, args: readonly string[], settings: RunSettings = {}): Promise<Finished> {
   const child = spawn(program, args, { env: { ...CHILD_ENVIRONMENT, ...settings.env } });
-  onTestFinished(() => void child.kill('SIGKILL'));
+  closeAtEnd(() => void child.kill('SIGKILL'));
   let [stdout, stderr] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     stdout += text;
@@ -97,7 +98,7 @@ export function shellWords(gateway: Pick<TestGateway, 'admin'>, args: readonly s
 /** A file that is gone after the test. */
 export async function temporaryFile(name: string, content: string | Uint8Array): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-cli-'));
-  onTestFinished(() => rm(folder, { recursive: true }));
+  closeAtEnd(() => rm(folder, { recursive: true }));
   const file = join(folder, name);
   await writeFile(file, content);
   return file;
@@ -107,7 +108,7 @@ export async function temporaryFile(name: string, content: string | Uint8Array):
 export async function startServer(listener: RequestListener): Promise<string> {
   const server = createServer(listener).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(() => {
+  closeAtEnd(() => {
     server.closeAllConnections();
     server.close();
   });

@@ -15,7 +15,7 @@ import { createCertificate } from '../support/certificates.ts';
 import { runProgram } from '../support/process.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { findClosedPort, startHttpUpstream } from '../upstream/support/upstreams.ts';
-import { temporaryFile } from './support.ts';
+import { temporaryFile, tollgateHere } from './support.ts';
 
 const GOOD_SERVER =
   /^Redis \d+\.\d+\.\d+, maxmemory-policy noeviction, clock \d+ ms (?:behind|ahead), all commands permitted$/;
@@ -67,7 +67,7 @@ describe('a single Redis', () => {
       'gateway.yaml',
       `store: { url: "redis://user:hunter2hunter2@127.0.0.1:${redis.port}" }\nupstream: { urls: ["http://127.0.0.1:${port}"] }\n`,
     );
-    const { status, stdout, stderr } = await runProgram({ args: ['check-config', file, '--connect'] });
+    const { status, stdout, stderr } = await tollgateHere('check-config', file, '--connect');
     expect(status).toBe(1);
     const [, store, upstream] = stdout.split('\n');
     expect(store).toMatch(new RegExp(`^store redis://127.0.0.1:${redis.port}: error: .*WRONGPASS`));
@@ -133,8 +133,8 @@ describe('a single Redis', () => {
     onTestFinished(() => backend.close());
     const yaml = `store: { url: "${evicting.url}" }\nupstream: { urls: ["${backend.url}"] }\n`;
     const file = await temporaryFile('gateway.yaml', yaml);
-    const check = (...options: string[]) => runProgram({ args: ['check-config', file, '--connect', ...options] });
-    const [lenient, strict] = await Promise.all([check(), check('--strict')]);
+    const check = (...options: string[]) => tollgateHere('check-config', file, '--connect', ...options);
+    const [lenient, strict] = [await check(), await check('--strict')];
     expect([lenient.status, strict.status]).toEqual([0, 1]);
     expect(strict.stdout).toMatch(new RegExp(`^store ${evicting.url}: warning: Redis has maxmemory-policy`, 'm'));
   });
@@ -157,8 +157,8 @@ test('scopes of valid keys that no route has are a warning, and with --strict a 
   const route = (scope: string) =>
     `routes: [{ path: /a, methods: [GET], scope: ${scope} }]\naliases: {}\nusage_path: null\n`;
   const file = await temporaryFile('gateway.yaml', yaml + route('read'));
-  const check = (...options: string[]) => runProgram({ args: ['check-config', file, '--connect', ...options] });
-  const [lenient, strict] = await Promise.all([check(), check('--strict')]);
+  const check = (...options: string[]) => tollgateHere('check-config', file, '--connect', ...options);
+  const [lenient, strict] = [await check(), await check('--strict')];
   expect([lenient.status, strict.status]).toEqual([0, 1]);
   expect(strict.stdout).toMatch(
     /^scopes of the keys: warning: keys with scopes that no route has: 2 \((?:typo, other|other, typo)\)$/m,
@@ -175,7 +175,7 @@ test('what a server responds cannot control the terminal', async () => {
   const port = address !== null && typeof address === 'object' ? address.port : 0;
   const yaml = `store: { url: "redis://127.0.0.1:${port}" }\nupstream: { urls: ["http://127.0.0.1:${port}"] }\n`;
   const file = await temporaryFile('gateway.yaml', yaml);
-  const { status, stdout } = await runProgram({ args: ['check-config', '--connect', file] });
+  const { status, stdout } = await tollgateHere('check-config', '--connect', file);
   expect(status).toBe(1);
   expect(stdout).toContain('\\u{1b}[31mred');
   expect(stdout).not.toContain('\u001b');

@@ -122,10 +122,11 @@ describe('the shipped files', () => {
   test.each(['gateway.yaml', 'any-backend.yaml'])(
     '%s, cut off anywhere, loads or is refused in order',
     async (name) => {
-      const content = await readFile(join(SHIPPED, name));
+      const lines = (await readFile(join(SHIPPED, name), 'utf8')).split('\n');
+      // A cut within a comment is a cut before it.
+      const content = Buffer.from(lines.filter((line) => !/^\s*#/.test(line)).join('\n'));
       let refused = 0;
       for (let length = 0; length < content.length; length++) {
-        // A cut within a comment is a cut before it.
         if (/(^|\s)#.[^\n]*$/.test(content.toString('utf8', 0, length))) continue;
         try {
           await parseConfig(name, content.subarray(0, length), REQUIRED);

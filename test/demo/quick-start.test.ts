@@ -5,12 +5,15 @@ import { networkInterfaces } from 'node:os';
 import { expect, it } from 'vitest';
 import { codeOf, exchange } from '../portal/support.ts';
 import { bearer } from '../support/admin.ts';
+import { startShared } from '../support/cleanup.ts';
 import { eventually } from '../support/eventually.ts';
 import { startQuickStart } from '../support/process.ts';
 import { freePort } from '../support/redis-server.ts';
 
+const started = startShared(() => startQuickStart());
+
 it('serves every demo customer on both prefixes, each with its own quota', async () => {
-  const gateway = await startQuickStart();
+  const gateway = started();
   const quotas = [
     ['tg_demo_starter', 1000],
     ['tg_demo_professional', 5000],
@@ -36,7 +39,7 @@ it('serves every demo customer on both prefixes, each with its own quota', async
 });
 
 it('prints the demo keys and what to try, with the addresses it took', async () => {
-  const gateway = await startQuickStart();
+  const gateway = started();
   const output = gateway.output();
   for (const plan of ['starter', 'professional', 'business', 'enterprise']) {
     expect(output).toMatch(new RegExp(`^ +tg_demo_${plan} +${plan}\\b`, 'm'));
@@ -48,7 +51,7 @@ it('prints the demo keys and what to try, with the addresses it took', async () 
 });
 
 it('prints a link that opens the portal of a demo customer', async () => {
-  const gateway = await startQuickStart();
+  const gateway = started();
   const [link = ''] = /http:\S+\/portal#code=\S+/.exec(gateway.output()) ?? [];
   expect(link).toMatch(new RegExp(`^${gateway.portal}/portal#code=`));
   const opened = await exchange(gateway.portal ?? '', codeOf(new URL(link)));
@@ -56,7 +59,7 @@ it('prints a link that opens the portal of a demo customer', async () => {
 });
 
 it('listens on 127.0.0.1 and no other address of the machine', async () => {
-  const gateway = await startQuickStart();
+  const gateway = started();
   const others = Object.values(networkInterfaces())
     .flatMap((addresses) => addresses ?? [])
     .map(({ address }) => address)
@@ -96,7 +99,7 @@ it('serves a demo key from the first moment in which the public port is open', a
 });
 
 it('applies changes of the config file that it prints', async () => {
-  const gateway = await startQuickStart();
+  const gateway = started();
   const [file = ''] = /\S+gateway\.yaml$/m.exec(gateway.output()) ?? [];
   const route = '  - { path: "/api/v1/conversations/{id}/messages", methods: [POST] }';
   await writeFile(file, (await readFile(file, 'utf8')).replace(/^routes:$/m, `$&\n${route}`));

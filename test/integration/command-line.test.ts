@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { tollgateHere } from '../cli/support.ts';
 import { runProgram } from '../support/process.ts';
 
 async function newFolder(): Promise<string> {
@@ -36,7 +37,7 @@ describe('help', () => {
     ['start', '--config <file>'],
     ['check-config', '<file>'],
   ])('%s --help shows what the command takes', async (command, usage) => {
-    const { status, stdout } = await runProgram({ args: [command, '--help'] });
+    const { status, stdout } = await tollgateHere(command, '--help');
     expect(status).toBe(0);
     expect(stdout).toContain(usage);
   });
@@ -49,7 +50,7 @@ it.each([
   ['start without --config', ['start']],
   ['a file too many', ['check-config', 'a.yaml', 'b.yaml']],
 ])('%s is wrong usage: status 2, and a hint at --help or the help itself', async (_, args) => {
-  const { status, stdout, stderr } = await runProgram({ args });
+  const { status, stdout, stderr } = await tollgateHere(...args);
   expect(status).toBe(2);
   expect(stderr).toMatch(/--help|Usage:/);
   expect(stderr).not.toMatch(/^ {4}at /m);
@@ -68,26 +69,26 @@ describe('check-config', () => {
     const file = await configFile(
       `${GOOD}plans: { only: { requests_per_hour: 5 } }\nroutes: [{ path: /v1/a, methods: [GET] }]\n`,
     );
-    const { stdout } = await runProgram({ args: ['check-config', file] });
+    const { stdout } = await tollgateHere('check-config', file);
     expect(stdout).toBe(`${file} is valid: 1 plan, 1 route.\n`);
   });
 
   it('prints warnings on standard error, which --strict treats as errors', async () => {
     const file = await configFile(`${GOOD}plans: {}\nlimits: { header_bytes: 100 }\n`);
-    const lenient = await runProgram({ args: ['check-config', file] });
+    const lenient = await tollgateHere('check-config', file);
     const warnings = lenient.stderr.trimEnd().split('\n');
     expect(warnings).toEqual([
       expect.stringMatching(/:3: warning: plans: is empty/),
       expect.stringMatching(/:4: warning: limits\.header_bytes: is below 1024 bytes/),
     ]);
     expect(lenient).toMatchObject({ status: 0, stdout: `${file} is valid: 0 plans, 2 routes.\n` });
-    const strict = await runProgram({ args: ['check-config', '--strict', file] });
+    const strict = await tollgateHere('check-config', '--strict', file);
     expect(strict).toEqual({ status: 1, stdout: '', stderr: lenient.stderr });
   });
 
   it('prints every problem of a broken file, one a line, and nothing else', async () => {
     const file = await configFile(BROKEN);
-    const { status, stdout, stderr } = await runProgram({ args: ['check-config', file] });
+    const { status, stdout, stderr } = await tollgateHere('check-config', file);
     expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
     const lines = stderr.trimEnd().split('\n');
     expect(lines).toHaveLength(2);
@@ -97,7 +98,7 @@ describe('check-config', () => {
 
   it('says so when there is no such file', async () => {
     const file = join(await newFolder(), 'missing.yaml');
-    const { status, stderr } = await runProgram({ args: ['check-config', file] });
+    const { status, stderr } = await tollgateHere('check-config', file);
     expect({ status, stderr }).toEqual({ status: 1, stderr: `${file}: cannot be read: there is no such file\n` });
   });
 

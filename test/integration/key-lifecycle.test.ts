@@ -1,4 +1,5 @@
 /** What happens to a key holds on three gateways that share a Redis, while all of them are busy with it. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Pool } from 'undici';
 import { expect, onTestFinished, test } from 'vitest';
 import { bearer, callAdmin, createKey } from '../support/admin.ts';
@@ -8,6 +9,8 @@ import { type RedisSystem, startRedisSystem } from '../support/redis-system.ts';
 const GATEWAYS = 3;
 /** Requests that each gateway has at a time. */
 const CONCURRENCY = 4;
+/** Between two requests of a caller: without it, the callers use all the CPU time that other tests need. */
+const PAUSE_MS = 25;
 const AT_ONCE_MS = 1000;
 
 interface Answered {
@@ -42,7 +45,7 @@ function startThree(): Promise<RedisSystem> {
   });
 }
 
-/** Keeps every gateway busy; each of its callers asks for the key anew for each request. */
+/** Keeps requests under way at every gateway; each of its callers asks for the key anew for each request. */
 function startLoad(gateways: readonly TestGateway[], keyOf: (caller: number) => string): Load {
   const answers: Answered[] = [];
   let running = true;
@@ -56,13 +59,13 @@ function startLoad(gateways: readonly TestGateway[], keyOf: (caller: number) => 
         const { statusCode, body } = await pool.request({ path: '/v1/conversations', method: 'GET', headers });
         await body.dump();
         answers.push({ gateway, status: statusCode, sentAtMs, answeredAtMs: Date.now() });
+        await sleep(PAUSE_MS);
       }
     });
   });
   const finished = Promise.all(callers);
   // A test that fails leaves its callers behind; one that goes on hears of them from what it waits for.
   finished.catch(() => undefined);
-  const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
   return {
     answers,
     run: async (ms) => {

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
+import { tollgateHere } from '../cli/support.ts';
 import { runProgram } from '../support/process.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
@@ -18,12 +19,16 @@ plans:
 overrides: { overridden: { requests_per_hour: 5 } }
 `;
 
-async function check(storeUrl: string, ...args: string[]) {
+async function argsOf(storeUrl: string, ...args: string[]): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-check-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'gateway.yaml');
   await writeFile(file, `store: { url: "${storeUrl}" }\nupstream: { urls: ["http://b"] }\n${CONFIG}`);
-  return runProgram({ args: ['store', 'check', '--config', file, ...args] });
+  return ['store', 'check', '--config', file, ...args];
+}
+
+async function check(storeUrl: string, ...args: string[]) {
+  return await tollgateHere(...(await argsOf(storeUrl, ...args)));
 }
 
 const sha256Of = (number: number) => String(number).padStart(64, '0');
@@ -86,7 +91,7 @@ describe('records that are as they should be', () => {
     await writeKey('a', { expires_at: '2001-01-01T00:00:00Z', created_at: '2000-01-01T00:00:00Z' });
     await writeKey('b', { customer: 'gone', revoked_at: '2001-01-01T00:00:00Z', name: '', prefix: 'tg_abc' });
     await redis.command('SET', 'tollgate:installed', 'init-x');
-    expect(await check(redis.url)).toEqual({
+    expect(await runProgram({ args: await argsOf(redis.url) })).toEqual({
       status: 0,
       stdout: 'Keys read: 2, customers read: 4. Nothing is wrong.\n',
       stderr: '',

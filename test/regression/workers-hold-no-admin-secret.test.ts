@@ -7,6 +7,7 @@ import { open, readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { newWebhookSecret } from '../../src/formats/webhook-signature.ts';
 import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../process/workers/support.ts';
+import { startShared } from '../support/cleanup.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
 
 const WEBHOOK_SECRET = newWebhookSecret();
@@ -15,7 +16,7 @@ const env = { TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN, DATABASE_PASSWORD: 'unrelated-s
 // Needs /proc.
 const onLinux = it.skipIf(process.platform !== 'linux');
 
-async function startWithSecrets() {
+const started = startShared(async () => {
   const system = await startWithWorkers({
     env,
     config: {
@@ -25,10 +26,10 @@ async function startWithSecrets() {
   });
   const pids = (await workersOf(system.gateway)).map(({ pid }) => pid ?? 0);
   return { ...system, pids };
-}
+});
 
 onLinux('the environment of a worker has the variables of the runtime and no other', async () => {
-  const { pids } = await startWithSecrets();
+  const { pids } = started();
   for (const pid of pids) {
     const names = (await readFile(`/proc/${pid}/environ`, 'utf8')).split('\0').map((each) => each.split('=')[0]);
     const ofNode = ['NODE_CHANNEL_FD', 'NODE_CHANNEL_SERIALIZATION_MODE', 'NODE_UNIQUE_ID', 'NODE_COMPILE_CACHE'];
@@ -39,7 +40,7 @@ onLinux('the environment of a worker has the variables of the runtime and no oth
 onLinux(
   'the memory of a worker has the secrets that it serves with, and neither the admin token nor a webhook secret',
   async () => {
-    const { gateway, key, pids } = await startWithSecrets();
+    const { gateway, key, pids } = started();
     // The primary has used the token, and a reload sends the configuration to the workers again.
     gateway.signal('SIGHUP');
     await expect.poll(gateway.output, PATIENCE).toMatch(/"trigger":"signal"/);

@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
-import { onTestFinished } from 'vitest';
 import { CHILD_ENVIRONMENT } from './child-environment.ts';
+import { closeAtEnd } from './cleanup.ts';
 import { eventually } from './eventually.ts';
 import { traceEnvironment } from './traces/environment.ts';
 
@@ -52,19 +52,19 @@ export async function runProgram(settings: ProcessSettings): Promise<Finished> {
   return launch(settings, settings.program).finished;
 }
 
-/** Starts `start` with the given arguments and waits until the gateway says that it runs. Killed when the test ends. */
+/** Starts `start` with the given arguments and waits until the gateway says that it runs. Killed by {@link closeAtEnd}. */
 export async function startProgram({ args, env, program }: ProcessSettings): Promise<RunningGateway> {
   return await untilStarted(launch({ args: ['start', ...args], ...(env && { env }) }, program));
 }
 
-/** Runs what `npm start` runs, until it has printed what to try. Killed when the test ends. */
+/** Runs what `npm start` runs, until it has printed what to try. Killed by {@link closeAtEnd}. */
 export async function startQuickStart(env: Readonly<Record<string, string>> = {}): Promise<RunningGateway> {
   return await untilBanner(
     launch({ args: [], env: { ...ANY_PORTS, TMPDIR: await temporaryFolder(), ...env } }, QUICK_START),
   );
 }
 
-/** Runs `try` with the given arguments until it has printed what to try. Killed when the test ends. */
+/** Runs `try` with the given arguments until it has printed what to try. Killed by {@link closeAtEnd}. */
 export async function startTry(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
@@ -75,7 +75,7 @@ export async function startTry(
 /** A folder for what a killed program leaves behind. Deleted when the test ends. */
 async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-process-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  closeAtEnd(() => rm(folder, { recursive: true, force: true }));
   return folder;
 }
 
@@ -109,7 +109,7 @@ function launch({ args, env = {} }: ProcessSettings, program = MAIN) {
     env: { ...CHILD_ENVIRONMENT, ...traceEnvironment(), ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  onTestFinished(() => end(child));
+  closeAtEnd(() => end(child));
   let stdout = '';
   let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {

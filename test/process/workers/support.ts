@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished } from 'vitest';
+import { expect, vi } from 'vitest';
 import { stringify } from 'yaml';
 import { temporaryFile } from '../../cli/support.ts';
 import { bearer, callAdmin, createCustomerWithKey, type NewCustomer } from '../../support/admin.ts';
 import { type Backend, startBackend } from '../../support/backend.ts';
+import { closeAtEnd } from '../../support/cleanup.ts';
 import { ADMIN_TOKEN } from '../../support/gateway.ts';
 import { type RunningGateway, startProgram } from '../../support/process.ts';
 import { startRedis } from '../../support/redis-server.ts';
@@ -32,13 +33,13 @@ export interface WorkersSettings {
 /** More than the fastest machine can ask for in a test. */
 const UNLIMITED = { id: 'acme', plan: 'enterprise', requests_per_hour: 100_000_000 };
 
-/** A gateway process with two workers over a Redis of its own, ready, and a customer; ended when the test ends. */
+/** A gateway process with two workers over a Redis of its own, ready, and a customer; ended by {@link closeAtEnd}. */
 export async function startWithWorkers(settings: WorkersSettings = {}): Promise<WorkersSystem> {
   const { answer, config = {}, customer = UNLIMITED, env = {} } = settings;
   const redis = await startRedis();
-  onTestFinished(() => redis.stop());
+  closeAtEnd(() => redis.stop());
   const backend = await startBackend(answer);
-  onTestFinished(() => backend.close());
+  closeAtEnd(() => backend.close());
   const anyPort = { host: '127.0.0.1', port: 0 };
   const sections = {
     listen: anyPort,
@@ -58,7 +59,8 @@ export async function startWithWorkers(settings: WorkersSettings = {}): Promise<
 }
 
 async function isReady({ ops }: Pick<RunningGateway, 'ops'>): Promise<void> {
-  await expect.poll(async () => (await fetch(`${ops}/readyz`)).status, PATIENCE).toBe(200);
+  // Not `expect.poll`, which only a test may call: this also runs before the tests that share a gateway.
+  await vi.waitFor(async () => expect((await fetch(`${ops}/readyz`)).status).toBe(200), PATIENCE);
 }
 
 export interface WorkerDocument {
@@ -94,7 +96,7 @@ export async function request(agent: Agent, url: string, key: string): Promise<O
 
 export function agentOfTest(options: { keepAlive: boolean; maxSockets?: number }): Agent {
   const agent = new Agent(options);
-  onTestFinished(() => agent.destroy());
+  closeAtEnd(() => agent.destroy());
   return agent;
 }
 

@@ -11,6 +11,7 @@ import { stringify } from 'yaml';
 import { callAdmin } from '../../support/admin.ts';
 import { startBackend } from '../../support/backend.ts';
 import { createCertificate } from '../../support/certificates.ts';
+import { startShared } from '../../support/cleanup.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { readMetric } from '../../support/metrics.ts';
 import { runProgram } from '../../support/process.ts';
@@ -18,6 +19,9 @@ import { findClosedPort } from '../../upstream/support/upstreams.ts';
 import { agentOfTest, type Outcome, PATIENCE, request, startWithWorkers, tally, workersOf } from './support.ts';
 
 const REQUESTS = 'tollgate_http_requests_total';
+
+/** Of the tests that leave it with two ready workers; the last one of them kills a worker. */
+const shared = startShared(() => startWithWorkers());
 
 function sum(samples: Readonly<Record<string, number>>): number {
   return Object.values(samples).reduce((so, each) => so + each, 0);
@@ -46,8 +50,35 @@ it('admits exactly the quota across its workers, and counts each request once', 
   expect(explained.instance.refusals).toMatchObject([{ code: 'quota_exceeded', count: 800 }]);
 });
 
+it('a worker that hangs fails no scrape and no call of the admin API, and is counted by its last report', async () => {
+  const { gateway, key } = shared();
+  const agent = agentOfTest({ keepAlive: false });
+  const counted = async () => sum(await readMetric(gateway, REQUESTS));
+  const before = await counted();
+  await Promise.all(Array.from({ length: 20 }, () => request(agent, gateway.public, key)));
+  await expect.poll(counted, PATIENCE).toBe(before + 20);
+  const [hanging] = await workersOf(gateway);
+  process.kill(hanging?.pid ?? 0, 'SIGSTOP');
+  try {
+    expect(await counted()).toBe(before + 20);
+    expect((await callAdmin(gateway, '/admin/v1/customers/acme/explain')).status).toBe(200);
+    expect((await fetch(`${gateway.ops}/readyz`)).status).toBe(200);
+  } finally {
+    process.kill(hanging?.pid ?? 0, 'SIGCONT');
+  }
+});
+
+it('an address that is in use ends the start, and says which setting to change', async () => {
+  const { gateway, file, sections } = shared();
+  const port = Number(new URL(gateway.public).port);
+  await writeFile(file, stringify({ ...sections, listen: { host: '127.0.0.1', port } }));
+  const { status, stderr } = await runProgram({ args: ['start', '--config', file] });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/^tollgate: cannot listen on 127\.0\.0\.1:\d+: something else listens there already; .*\n$/);
+});
+
 it('a worker that is killed under load is replaced, the other one continues, and no counter decreases', async () => {
-  const { gateway, key } = await startWithWorkers();
+  const { gateway, key } = shared();
   const outcomes: Outcome[] = [];
   let stopped = false;
   onTestFinished(() => {
@@ -87,6 +118,22 @@ it('a worker that is killed under load is replaced, the other one continues, and
   expect(good).toBeGreaterThan(served);
   // Those that the killed one had in its hands.
   expect(none).toBeLessThanOrEqual(4);
+});
+
+it('a worker that hangs delays at most one new connection, which is closed when the worker dies', async () => {
+  const { gateway, key } = shared();
+  const [hanging] = await workersOf(gateway);
+  process.kill(hanging?.pid ?? 0, 'SIGSTOP');
+  const outcomes: Outcome[] = [];
+  const agent = agentOfTest({ keepAlive: false });
+  const requests = Array.from({ length: 20 }, async () => {
+    outcomes.push(await request(agent, gateway.public, key));
+  });
+  await expect.poll(() => tally(outcomes), PATIENCE).toEqual({ 200: 19 });
+  // The hanging worker has not acknowledged its connection: without close-handovers.ts, it would stay open.
+  process.kill(hanging?.pid ?? 0, 'SIGKILL');
+  await Promise.all(requests);
+  expect(tally(outcomes)).toEqual({ 200: 19, none: 1 });
 });
 
 it('a reload is in effect at all workers when its response arrives, and a worker that starts later uses it', async () => {
@@ -211,38 +258,6 @@ it('SIGTERM while a worker is being replaced ends all processes in order, long b
   expect(stdout).not.toContain('workers did not exit in time');
 });
 
-it('a worker that hangs fails no scrape and no call of the admin API, and is counted by its last report', async () => {
-  const { gateway, key } = await startWithWorkers();
-  const agent = agentOfTest({ keepAlive: false });
-  await Promise.all(Array.from({ length: 20 }, () => request(agent, gateway.public, key)));
-  await expect.poll(async () => sum(await readMetric(gateway, REQUESTS)), PATIENCE).toBe(20);
-  const [hanging] = await workersOf(gateway);
-  process.kill(hanging?.pid ?? 0, 'SIGSTOP');
-  try {
-    expect(sum(await readMetric(gateway, REQUESTS))).toBe(20);
-    expect((await callAdmin(gateway, '/admin/v1/customers/acme/explain')).status).toBe(200);
-    expect((await fetch(`${gateway.ops}/readyz`)).status).toBe(200);
-  } finally {
-    process.kill(hanging?.pid ?? 0, 'SIGCONT');
-  }
-});
-
-it('a worker that hangs delays at most one new connection, which is closed when the worker dies', async () => {
-  const { gateway, key } = await startWithWorkers();
-  const [hanging] = await workersOf(gateway);
-  process.kill(hanging?.pid ?? 0, 'SIGSTOP');
-  const outcomes: Outcome[] = [];
-  const agent = agentOfTest({ keepAlive: false });
-  const requests = Array.from({ length: 20 }, async () => {
-    outcomes.push(await request(agent, gateway.public, key));
-  });
-  await expect.poll(() => tally(outcomes), PATIENCE).toEqual({ 200: 19 });
-  // The hanging worker has not acknowledged its connection: without close-handovers.ts, it would stay open.
-  process.kill(hanging?.pid ?? 0, 'SIGKILL');
-  await Promise.all(requests);
-  expect(tally(outcomes)).toEqual({ 200: 19, none: 1 });
-});
-
 it('a certificate that is replaced is used by all workers', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-workers-'));
   onTestFinished(() => rm(folder, { recursive: true }));
@@ -259,15 +274,6 @@ it('a certificate that is replaced is used by all workers', async () => {
   expect(await shown()).toEqual(['old.example', 'old.example']);
   await put(fresh);
   await expect.poll(shown, PATIENCE).toEqual(['new.example', 'new.example']);
-});
-
-it('an address that is in use ends the start, and says which setting to change', async () => {
-  const { gateway, file, sections } = await startWithWorkers();
-  const port = Number(new URL(gateway.public).port);
-  await writeFile(file, stringify({ ...sections, listen: { host: '127.0.0.1', port } }));
-  const { status, stderr } = await runProgram({ args: ['start', '--config', file] });
-  expect(status).toBe(1);
-  expect(stderr).toMatch(/^tollgate: cannot listen on 127\.0\.0\.1:\d+: something else listens there already; .*\n$/);
 });
 
 it('a second signal ends all processes at once', async () => {
