@@ -31,7 +31,11 @@ export default defineConfig({
     ],
     // The others are tried by npm run test:faults.
     provide: { shareOfRuns: 0.25 },
-    globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
+    globalSetup: [
+      'test/support/find-redis.ts',
+      'test/support/bound-compile-cache.ts',
+      'test/http/support/tally-report.ts',
+    ],
     // Tests wait about as long as they compute: four workers used 80 % of two cores.
     maxWorkers: Math.min(3 * availableParallelism(), 8),
     // Files share the modules of their worker: no module under src/ may keep state that a second gateway would notice.

@@ -1,9 +1,9 @@
 import type { RequestListener } from 'node:http';
-import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/base/clock.ts';
 import type { Environment } from '../../src/config/environment.ts';
 import { createCustomerWithKey, type NewCustomer } from './admin.ts';
 import { type Backend, startBackend } from './backend.ts';
+import { closeAtEnd } from './cleanup.ts';
 import { EMBEDDED_STORE, type StoreKind, startTestGateway, type TestGateway } from './gateway.ts';
 
 export interface TestSystem {
@@ -23,16 +23,16 @@ export interface SystemSettings {
   readonly clock?: Clock;
 }
 
-/** A store, a backend and a gateway between them, with one customer; closed when the test that called this ends. */
+/** A store, a backend and a gateway between them, with one customer; closed by {@link closeAtEnd}. */
 export async function startSystem(settings: SystemSettings = {}): Promise<TestSystem> {
   const { store: kind = EMBEDDED_STORE, answer, config = {}, customer = { id: 'acme', plan: 'starter' } } = settings;
   const store = await kind.start();
-  onTestFinished(() => store.close());
+  closeAtEnd(() => store.close());
   const backend = await startBackend(answer);
-  onTestFinished(() => backend.close());
+  closeAtEnd(() => backend.close());
   const { environment = {}, clock } = settings;
   const urls = { storeUrl: store.url, upstreamUrl: backend.url };
   const gateway = await startTestGateway({ ...urls, config, environment, ...(clock && { clock }) });
-  onTestFinished(() => gateway.close());
+  closeAtEnd(() => gateway.close());
   return { backend, gateway, key: await createCustomerWithKey(gateway, customer) };
 }

@@ -4,6 +4,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { run, tollgateFor } from '../../cli/support.ts';
 import { bearer, callAdmin, createCustomerWithKey, postPreview } from '../../support/admin.ts';
+import { startShared } from '../../support/cleanup.ts';
 import { STORES, type TestGateway } from '../../support/gateway.ts';
 import { startSystem, type TestSystem } from '../../support/system.ts';
 
@@ -44,7 +45,7 @@ const withPlans = (gateway: TestGateway, plans: object, rest: object = {}) =>
 
 describe.each(STORES)('over $name', (store) => {
   /** acme has used 12 of starter's 100, big 9 of gold's 50, own 3 of its own 4, vip nothing. */
-  async function start(): Promise<TestSystem> {
+  const started = startShared(async (): Promise<TestSystem> => {
     const system = await startSystem({ store, config: { plans: PLANS, logging: { access: 'off' } } });
     const { gateway } = system;
     await use(gateway, system.key, 12);
@@ -53,10 +54,10 @@ describe.each(STORES)('over $name', (store) => {
     await createCustomerWithKey(gateway, { id: 'vip', plan: 'gold' });
     await settled(gateway, { acme: 12, big: 9, own: 3 });
     return system;
-  }
+  });
 
   test('limits that change, and customers that would be refused or are near, are shown, and nothing is applied', async () => {
-    const { gateway, key } = await start();
+    const { gateway, key } = started();
     const content = withPlans(
       gateway,
       { starter: { requests_per_hour: 10 }, gold: { requests_per_hour: 60 }, idle: PLANS.idle },
@@ -111,7 +112,7 @@ describe.each(STORES)('over $name', (store) => {
   });
 
   test('plans with customers, and keys that need a restart, are shown before a reload is refused for them', async () => {
-    const { gateway } = await start();
+    const { gateway } = started();
     const dropping = (await postPreview(gateway, withPlans(gateway, { gold: PLANS.gold }))).body;
     expect(dropping).toMatchObject({
       reload: 'plan_in_use',

@@ -9,6 +9,7 @@ import type { Dice } from '../../../tools/simulator/dice.ts';
 import { type LinkedStore, SimulatedStore, unharmed } from '../../../tools/simulator/simulated-store.ts';
 import { VirtualTime } from '../../../tools/simulator/virtual-time.ts';
 import { type SimulatedGateway, VirtualWorld } from '../../../tools/simulator/virtual-world.ts';
+import { shareOfRuns } from '../../support/share-of-runs.ts';
 import { mostInAnyWindow } from './support/most-in-any-window.ts';
 
 const WINDOW_MS = 3_600_000;
@@ -127,8 +128,8 @@ async function isRefuted(schedules: fc.Arbitrary<Schedule>, holdMs: (right: numb
 }
 
 describe.each([
-  { leases: 'short', schedules: SHORT, runs: 1000 },
-  { leases: 'long', schedules: LONG, runs: 100 },
+  { leases: 'short', schedules: SHORT, runs: shareOfRuns(1000) },
+  { leases: 'long', schedules: LONG, runs: shareOfRuns(100) },
 ])('with $leases leases', ({ schedules, runs }) => {
   test('requests that begin at the last instant do not exceed the limit', { timeout: TIMEOUT_MS }, async () => {
     windowsFilled = 0;

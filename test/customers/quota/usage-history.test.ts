@@ -18,6 +18,7 @@ import { VirtualTime } from '../../../tools/simulator/virtual-time.ts';
 import { CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../../tools/simulator/virtual-world.ts';
 import { scriptedHistory, scriptedWindows } from '../../store/window-scripts-with-clock.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { shareOfRuns } from '../../support/share-of-runs.ts';
 import { ByHour, GatewayLedger, HistoryModel, watchLeases } from './support/history-ledger.ts';
 import {
   crash,
@@ -302,8 +303,8 @@ function daysOf(history: ByHour): [startMs: number, units: number][] {
 }
 
 describe.each([
-  { name: 'Redis', open: inRedis, runs: 20 },
-  { name: 'SQLite', open: inSqlite, runs: 60 },
+  { name: 'Redis', open: inRedis, runs: shareOfRuns(20) },
+  { name: 'SQLite', open: inSqlite, runs: shareOfRuns(60) },
 ])(
   'in $name, each hour has the requests that reached the backend and the units that were stranded',
   ({ open, runs }) => {
