@@ -52,6 +52,8 @@ export const adminSections = () =>
       Notice: responses.NOTICE,
       NoticePage: responses.NOTICE_PAGE,
       NoticeTest: responses.NOTICE_TEST,
+      MaintenanceChange: bodyOf('PUT /admin/v1/maintenance'),
+      Maintenance: responses.MAINTENANCE,
       AuditEntry: responses.AUDIT_ENTRY,
       AuditPage: responses.AUDIT_PAGE,
       Configuration: responses.CONFIGURATION,

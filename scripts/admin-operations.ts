@@ -255,6 +255,20 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
       'All deliveries of the notice, pending and dead, are due at once and have all attempts again. An endpoint that was disabled by its response 410 is enabled. The notice keeps its id.',
     success: 'The notice, which a gateway sends within seconds.',
   },
+  'GET /admin/v1/maintenance': {
+    operationId: 'getMaintenance',
+    tag: 'operation',
+    summary: 'The maintenance of all instances',
+    success: 'What is in force now.',
+  },
+  'PUT /admin/v1/maintenance': {
+    operationId: 'setMaintenance',
+    tag: 'operation',
+    summary: 'Begin, change or end the maintenance of all instances',
+    description:
+      'Takes effect in every instance within a second, and survives restarts. Refused requests get 503 `maintenance` and are not counted; those in progress complete. It never concerns `usage_path`, the portal and the admin API. 422 also for a route that the configuration does not have.',
+    success: 'What is in force from now on.',
+  },
   'GET /admin/v1/audit': {
     operationId: 'listAudit',
     tag: 'operation',

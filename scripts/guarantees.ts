@@ -199,6 +199,21 @@ export const PROMISES: readonly Promised[] = [
     },
   },
   {
+    promise: 'Maintenance refuses the same requests in every gateway, and costs customers nothing.',
+    bound: 'a second while changes are pushed, else five; it ends by itself in all of them at once',
+    brokenBy:
+      'a store that is unavailable: the last known state stays in force, and a gateway that starts then knows of none; requests admitted before',
+    tests: {
+      'test/integration/maintenance.load.test.ts': [
+        'maintenance switched each second for a minute under load: 200 or 503 maintenance, and only 200 is counted',
+      ],
+      'test/integration/maintenance.test.ts': [
+        'holds after a restart, and without the store as last known',
+        'holds in all calls of the check listener that name a request, and counts no check',
+      ],
+    },
+  },
+  {
     promise: 'A usage level causes one notice, however many gateways see it.',
     bound: 'one; after a crash the same notice again, with the same id',
     brokenBy: 'an upgrade: a level may be reported once more',

@@ -10,6 +10,7 @@ import { addCompleteIdsCommand } from './completion.ts';
 import { addCustomerCommands } from './customers.ts';
 import { BrokenPipeError, EXIT, FaultyFileError, UsageError } from './exit-status.ts';
 import { addKeyCommands } from './keys.ts';
+import { addMaintenanceCommand } from './maintenance.ts';
 import { addNoticeCommands } from './notices.ts';
 import { addPortalCommands } from './portal.ts';
 import { addConfigCommands, addPreviewCommand } from './running-config.ts';
@@ -101,6 +102,7 @@ export function buildProgram(finish: (status: number) => void, { stopping, start
   addKeyCommands(program);
   addUsageCommands(program);
   addNoticeCommands(program, finish);
+  addMaintenanceCommand(program);
   addPortalCommands(program);
   addExplainCommand(program);
   addPreviewCommand(program);

@@ -3,6 +3,7 @@ import type { StatusDocument } from '../api/admin/responses.ts';
 import { printable } from '../api/client/printable.ts';
 import { documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
+import { maintenanceInWords } from './maintenance.ts';
 import { printJson, printSections } from './output.ts';
 import { formatDocument, formatTable, shortTime } from './table.ts';
 
@@ -34,6 +35,7 @@ function sections(status: StatusDocument): string[] {
     'last reload': reload === null ? 'none since the start' : `${reload.result} at ${shortTime(reload.at)}`,
     store: `${store.kind}, ${store.up ? 'reachable' : 'unreachable'}`,
     'changes pushed': status.invalidation.connected,
+    maintenance: maintenanceInWords(status.maintenance),
     instances: status.instances,
     ...(check && { 'check listener': `${check.address}, ${check.has_token ? 'with' : 'without'} a token` }),
     ...(notices && { 'notices not delivered': `${notices.pending} pending, ${notices.dead} dead` }),

@@ -176,6 +176,11 @@ function checkRoutes(context: CheckContext): void {
         `matches the same paths as ${earlier}, which has ${taken} too; keep one`,
       );
     } else for (const method of methods) first.set(`${method} ${routeShape(path)}`, index);
+    const sunset = ['routes', index, 'sunset_at'];
+    const [deprecatedAt, sunsetAt] = [['routes', index, 'deprecated_at'], sunset].map(context.valid);
+    if (Date.parse(String(sunsetAt)) < Date.parse(String(deprecatedAt))) {
+      context.report(sunset, 'must not be before deprecated_at');
+    }
     if (context.valid(['routes', index, 'key']) !== 'none') continue;
     for (const [name, what] of NOT_KEYLESS) {
       const path = ['routes', index, name];

@@ -207,6 +207,15 @@ const route = types.mapping({
   response_timeout_ms: types.durationMs.optional().describe('Overrides response_timeout_ms of the backend.'),
   idle_timeout_ms: types.durationMs.optional().describe('Overrides idle_timeout_ms of the backend.'),
   total_timeout_ms: types.durationMs.optional().describe('Overrides total_timeout_ms of the backend.'),
+  deprecated_at: types.time
+    .optional()
+    .describe('When the route is deprecated, which may lie ahead: sent as Deprecation (RFC 9745).'),
+  sunset_at: types.time
+    .optional()
+    .describe('From when on its requests get 410, not before deprecated_at: sent as Sunset (RFC 8594).'),
+  successor: types.successor
+    .optional()
+    .describe('URL of what replaces the route: sent as Link with rel="successor-version".'),
 });
 
 const plan = types.mapping({

@@ -17,6 +17,7 @@ import {
   parseOrigin,
   parseUpstreamUrl,
 } from '../formats/path-and-origin.ts';
+import { parseTimestamp } from '../formats/timestamp.ts';
 import { isHttpUrl, isTrustworthyUrl } from '../formats/url.ts';
 import { isWebhookUrl } from '../formats/webhook-url.ts';
 
@@ -148,6 +149,19 @@ export const webPage = text(
   'URL',
   'must be http:// or https://, at most 1024 characters, without credentials',
   (value) => isDocumentationUrl(value) && !value.includes('{'),
+);
+
+/** Sent in a Link header as it is, so it has only the characters of RFC 3986. */
+export const successor = text(
+  'URL',
+  'must be an absolute http:// or https:// URL of at most 1024 characters of RFC 3986, without credentials',
+  (value) => /^[\w\-.~:/?#[\]@!$&'()*+,;=%]{1,1024}$/.test(value) && isHttpUrl(value, { allowFragment: true }),
+);
+
+export const time = text(
+  'time',
+  'must be an ISO 8601 time with a zone, such as 2030-01-31T00:00:00Z',
+  (value) => parseTimestamp(value) !== undefined,
 );
 
 /** Shown to people. */

@@ -18,6 +18,8 @@ import type { Secrets } from './secrets.ts';
 /** Larger blocks span several organisations: 10.0.0.0/8 and fc00::/7 are the largest private blocks. */
 const LARGEST_PROXY_BLOCK = { ipv4: 8, ipv6: 7 } as const;
 const MAPPED_IPV4_BITS = 96;
+/** How long before a sunset operators are warned. */
+const SUNSET_WARNING_MS = 14 * 24 * 3600 * 1000;
 
 type Warn = (path: Path, what: string) => void;
 
@@ -39,6 +41,13 @@ export function findWarnings(document: YamlDocument, values: FileValues, secrets
   for (const [name, backend] of values.upstreams) warnOfBackend(name, ['upstreams', name], backend, values, warn);
   for (const [index, route] of values.routes.entries()) {
     warnOfNumbers(['routes', index], UNWISE_BACKEND_NUMBERS, route, warn);
+    const leftMs = route.sunsetAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(route.sunsetAt) - Date.now();
+    if (leftMs > SUNSET_WARNING_MS) continue;
+    const when = leftMs > 0 ? 'is less than two weeks away: from then on' : 'has passed:';
+    warn(
+      ['routes', index, 'sunset_at'],
+      `${when} requests of this route get 410; "tollgate usage deprecated" lists who calls it`,
+    );
   }
   warnOfNumbers([], UNWISE_NUMBERS, values, warn);
   if (secrets('tracing.headers').kind === 'value' && !isTrustworthyUrl(values.tracing?.endpoint ?? '')) {

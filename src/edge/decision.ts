@@ -1,9 +1,10 @@
 /**
  * Decides the requests of clients, the same for each listener that serves them. Checks each request in this order:
- * overload, syntax, path, method, body size, key, allowed address, browser use, suspension, scope, quota. After each wait,
- * the checks from the key on are repeated with the current records. A route that needs no key has a limit of requests in
- * progress in place of these checks. Only the quota check uses up quota. The listener reads the request (syntax, body),
- * and serves the requests that are admitted.
+ * overload, syntax, path, method, maintenance, body size, key, allowed address, browser use, suspension, scope, sunset, quota.
+ * Maintenance comes before the key: its response is the same for everyone, and costs neither quota nor a call of the store.
+ * After each wait, the checks from the key on are repeated with the current records, and maintenance once more before the
+ * request is served. A route that needs no key has a limit of requests in progress in place of the checks of the key. Only
+ * the quota check uses up quota. The listener reads the request (syntax, body), and serves the requests that are admitted.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ErrorRequestHandler, Express, Request, Response } from 'express';
@@ -24,10 +25,12 @@ import type { BodyFault, RequestBody } from '../upstream/request-body.ts';
 import { UNKNOWN_ADDRESS } from './client-address.ts';
 import { type ClientCredentials, isSentByBrowser } from './credentials.ts';
 import { KeylessSlots, keylessBlock } from './keyless.ts';
+import type { MaintenanceWatch } from './maintenance.ts';
 import { type Form, rateLimitHeaders } from './rate-limit-headers.ts';
 import type { Recorder } from './recorder.ts';
 import * as refusals from './refusals.ts';
 import { RequestContext, sendJson } from './request-context.ts';
+import type { RouteLife } from './route-life.ts';
 import type { Route } from './routes.ts';
 import type { PublicSettings } from './settings.ts';
 
@@ -36,6 +39,7 @@ export interface DecisionParts {
   /** `note` is called for every request that its key allows, so it must be cheap. */
   readonly keyUses: Pick<KeyUses, 'note'>;
   readonly quota: CustomerQuota;
+  readonly maintenance: Pick<MaintenanceWatch, 'of'>;
   readonly connections: Pick<Connections, 'abortResponse' | 'isSurplus'>;
   readonly recorder: Recorder;
   readonly clock: Clock;
@@ -111,7 +115,21 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     const { route } = match;
     context.matched = route;
     context.path = match.path + query;
-    return route.methods.has(method) ? route : refuse(context, refusals.methodNotAllowed(route.allow, method));
+    if (!route.methods.has(method)) return refuse(context, refusals.methodNotAllowed(route.allow, method));
+    const problem = closure(context);
+    return problem === undefined ? route : refuse(context, problem);
+  }
+
+  /** Returns why nobody may use the route with this method now; undefined if somebody may. */
+  function closure({ matched: route, method }: RequestContext): Problem | undefined {
+    if (route?.purpose !== 'forward') return undefined;
+    const maintenance = parts.maintenance.of(route.template, method);
+    if (maintenance !== undefined) return refusals.inMaintenance(maintenance, clock.nowMs());
+    return route.key === 'none' ? goneProblem(route.life) : undefined;
+  }
+
+  function goneProblem(life: RouteLife | undefined): Problem | undefined {
+    return life !== undefined && clock.nowMs() >= life.sunsetAtMs ? refusals.gone(life) : undefined;
   }
 
   /** Decides by the key, and all that follows from it. If the route needs none, the credentials do not matter. */
@@ -157,6 +175,8 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     }
     if (customer !== undefined && quota.isSuspended(customer)) return refuse(context, refusals.CUSTOMER_SUSPENDED);
     if (!hasScope) return refuse(context, refusals.insufficientScope(scope, settings));
+    const gone = goneProblem(context.life);
+    if (gone !== undefined) return refuse(context, gone);
     if (customer === undefined) return refuseWithoutQuota(context, 'the key names a customer that has no record');
     if (route?.purpose === 'forward') return admit(context, customer);
     return context.usage === undefined ? readUsage(context, customer) : sendUsage(context);
@@ -287,6 +307,9 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
   }
 
   function serve(context: RequestContext): undefined {
+    // It may have begun while the request waited.
+    const problem = closure(context);
+    if (problem !== undefined) return refuse(context, problem);
     if (context.admitted !== undefined) recorder.decided(context, context.admitted);
     handlers.admitted(context);
   }
@@ -310,7 +333,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
 
   function refuse(context: RequestContext, problem: Problem, outcome?: ForwardOutcome): undefined {
     giveBack(context, outcome?.wasSent ?? false);
-    handlers.sendProblem(context, problem);
+    sendProblem(context, problem);
     recorder.refused(context, problem.code, outcome);
   }
 
@@ -319,7 +342,16 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     giveBack(context, true); // it may have been sent
     recorder.bug(error, context);
     if (context.res.headersSent) connections.abortResponse(context.res);
-    else handlers.sendProblem(context, refusals.INTERNAL_ERROR);
+    else sendProblem(context, refusals.INTERNAL_ERROR);
+  }
+
+  function sendProblem(context: RequestContext, problem: Problem): void {
+    const { headers = [] } = problem;
+    const { life } = context;
+    handlers.sendProblem(
+      context,
+      life === undefined ? problem : { ...problem, headers: [...headers, ...life.headers] },
+    );
   }
 
   /** Handles what a step of a request has thrown, or its promise was rejected with. */

@@ -104,7 +104,8 @@ export function createPublicApp(parts: PublicAppParts): Express {
 
   const handlers: ForwardHandlers<RequestContext> = {
     responseLines(context) {
-      const lines = (quotaHeaders(asLines, context) ?? '') + ownLines.requestId(context.requestId);
+      const { life, requestId } = context;
+      const lines = (quotaHeaders(asLines, context) ?? '') + (life?.lines ?? '') + ownLines.requestId(requestId);
       const expiry = decision.expiryNotice(context);
       return expiry === undefined ? lines : lines + ownLines.expiresAt(expiry);
     },

@@ -2,11 +2,13 @@
 import { mapAll } from '../base/non-empty.ts';
 import type { QuotaDecision } from '../customers/quota/customer-quota.ts';
 import type { Problem } from '../http/problems/document.ts';
+import type { Maintenance } from '../store/maintenance.ts';
 import type { Policy } from '../store/windows.ts';
 import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
 import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';
 import { findPathFault } from './path.ts';
 import { asFlatList, BURST_POLICY, burstExceededHeaders, rateLimitHeaders } from './rate-limit-headers.ts';
+import type { RouteLife } from './route-life.ts';
 import { listed, type PublicRouteTable } from './routes.ts';
 
 const RETRY_SOON = ['Retry-After', '1'];
@@ -131,6 +133,28 @@ function tooMany(
     detail: `${what} ${tryAgainIn(resetSeconds)}`,
     headers: ['Retry-After', String(resetSeconds), ...headers],
     members: { 'violated-policies': policies },
+  };
+}
+
+/** `nowMs`: wall time. */
+export function inMaintenance({ mode, untilMs, message }: Maintenance, nowMs: number): Problem {
+  const what =
+    mode === 'down' ? 'This path is in maintenance.' : 'This path is in maintenance, and only read meanwhile.';
+  const retrySeconds = untilMs === undefined ? undefined : Math.max(1, Math.ceil((untilMs - nowMs) / 1000));
+  const when = retrySeconds === undefined ? 'Try again later.' : tryAgainIn(retrySeconds);
+  return {
+    code: 'maintenance',
+    detail: message ?? `${what} The request was not counted. ${when}`,
+    ...(retrySeconds !== undefined && { headers: ['Retry-After', String(retrySeconds)] }),
+  };
+}
+
+export function gone({ successor }: RouteLife): Problem {
+  const advice = successor === undefined ? 'See the documentation for what replaces it.' : `Use ${successor} instead.`;
+  return {
+    code: 'gone',
+    detail: `This path was shut down, and the request was not counted. ${advice}`,
+    ...(successor !== undefined && { members: { successor } }),
   };
 }
 

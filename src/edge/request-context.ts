@@ -12,6 +12,7 @@ import type { RequestBody } from '../upstream/request-body.ts';
 import { type Client, identifyClient } from './client-address.ts';
 import type { PassedRequest } from './guard.ts';
 import { chooseRequestId } from './request-ids.ts';
+import type { RouteLife } from './route-life.ts';
 import type { Route, RouteDestination } from './routes.ts';
 import type { PublicSettings } from './settings.ts';
 
@@ -98,6 +99,14 @@ export class RequestContext implements ForwardRequest {
   /** That the request takes from every limit. */
   get units(): number {
     return this.matched?.purpose === 'forward' ? (this.matched.units ?? 1) : 1;
+  }
+
+  get life(): RouteLife | undefined {
+    return this.matched?.purpose === 'forward' ? this.matched.life : undefined;
+  }
+
+  get replacedLines(): RegExp | undefined {
+    return this.life?.replaced;
   }
 
   /** The trace that the request belongs to, whether it is sampled or not. */

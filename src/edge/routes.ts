@@ -12,6 +12,7 @@ import { routeShape } from '../formats/path-and-origin.ts';
 import type { Backend } from '../upstream/backend.ts';
 import type { Destination } from '../upstream/forward-request.ts';
 import type { HeaderPolicy } from '../upstream/request-headers.ts';
+import type { RouteLife } from './route-life.ts';
 
 /** The backend of a route, and what it gets besides the request. */
 export interface RouteDestination extends Destination {
@@ -34,6 +35,7 @@ type RoutePurpose =
       readonly units?: number | undefined;
       /** `none`: forwarded without a key. Default: `required`. */
       readonly key?: 'required' | 'none' | undefined;
+      readonly life?: RouteLife | undefined;
     }
   | { readonly purpose: 'usage' }
   | { readonly purpose: 'usage_history'; readonly history: Pick<RecentHistory, 'of'> };

@@ -42,7 +42,7 @@ const PLAN =
 const BACKEND = '`default`, or a name in `upstreams`';
 const SOURCE = '`upstream` if the response is from the backend, `check` on the check listener, `gateway` otherwise';
 const STORE_OP =
-  '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `list_customers`, `update_customer`, `delete_customer`, `list_keys`, `list_customer_keys`, `update_key`, `retire_key`, `discard_key`, `reindex`, `inspect`, `note_uses`, `read_uses`, `read_usages`, `read_history`, `add_usage`, `claim_notice`, `take_notices`, `settle_notice`, `read_notices`, `rotate_notify_secret`, `read_notify_secret`, `add_portal_session`, `open_portal_session`, `read_portal_session`, `end_portal_session`, `count_portal_write`, `append_audit`, `read_audit`, `reserve`, `refund`, `report`, `announce`, `withdraw` or `initialise`';
+  '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `list_customers`, `update_customer`, `delete_customer`, `list_keys`, `list_customer_keys`, `update_key`, `retire_key`, `discard_key`, `reindex`, `inspect`, `note_uses`, `read_uses`, `read_usages`, `read_history`, `add_usage`, `claim_notice`, `take_notices`, `settle_notice`, `read_notices`, `rotate_notify_secret`, `read_notify_secret`, `add_portal_session`, `open_portal_session`, `read_portal_session`, `end_portal_session`, `count_portal_write`, `read_maintenance`, `write_maintenance`, `append_audit`, `read_audit`, `reserve`, `refund`, `report`, `announce`, `withdraw` or `initialise`';
 
 /** From a backend in the same rack to long downloads. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
@@ -142,6 +142,11 @@ export const METRICS = {
     'max',
     '1 while the store is reachable but refuses the writes that quotas need, for example because its memory is full or a permission is missing; quotas then follow `store.on_error`. Else 0.',
   ),
+  tollgate_maintenance_since_timestamp_seconds: gauge(
+    'max',
+    'When the maintenance in force began, in seconds since the Unix epoch; 0 for a mode that is not in force.',
+    { mode: '`read_only` or `down`' },
+  ),
   tollgate_damaged_windows_total: counter(
     'Reservations that failed because another program damaged the window of the customer; its quota then follows `store.on_error`. The log names the customer.',
   ),
@@ -221,7 +226,7 @@ export const METRICS = {
     'Requests on the admin and the portal listener. Codes 401 and 429 are refused credentials, 421 is an unknown Host.',
     {
       route: "the template of the path; the portal's begin with `/portal`. Or `none`",
-      method: '`GET`, `HEAD`, `POST`, `PATCH`, `DELETE` or `other`',
+      method: '`GET`, `HEAD`, `POST`, `PUT`, `PATCH`, `DELETE` or `other`',
       code: 'the HTTP status of the response; 499: the client closed the connection first',
     },
   ),

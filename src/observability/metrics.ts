@@ -3,6 +3,7 @@ import { type MetricObjectWithValues, type MetricValue, Registry } from 'prom-cl
 import type { NoticeType } from '../customers/notices/notice.ts';
 import type { QuotaMode } from '../customers/quota/hourly-quota.ts';
 import type { CloseReason } from '../http/listener/connections.ts';
+import type { Maintenance } from '../store/maintenance.ts';
 import type { NoticeState } from '../store/notices.ts';
 import type { StoreStatus } from '../store/store.ts';
 import type { RetryResult } from '../upstream/backend.ts';
@@ -21,7 +22,7 @@ export type BrowserUseOutcome = 'allowed' | 'refused';
 type QuotaPolicy = 'hourly' | 'burst' | 'concurrent' | 'shadow';
 type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
 
-const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE']);
+const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 const DAMAGE_SERIES = Object.entries(DAMAGES).flatMap(([kind, faults]) =>
   faults.split(' ').map((fault) => [kind, fault]),
 );
@@ -78,6 +79,8 @@ export interface MetricsOptions {
   readonly highestUsage: (count: number) => readonly { readonly customer: string; readonly ratio: number }[];
   /** Returns the state of each upstream, by backend, and by origin and base path. */
   readonly upstreams: () => readonly { readonly backend: string; readonly url: string; readonly up: boolean }[];
+  /** Returns the maintenance in force. */
+  readonly maintenance: () => Maintenance | undefined;
   /** Returns the lines dropped since the start. */
   readonly droppedLogLines: () => number;
   /** Whether to add metrics of the process, its event loop and its garbage collection. */
@@ -117,6 +120,10 @@ export function createMetrics(options: MetricsOptions) {
   measured('tollgate_degraded', () => {
     const { up, reached, wiped, empty, evicted, refusing } = storeStatus();
     return Number((reached !== false && !up) || wiped || empty || evicted || refusing);
+  });
+  measured('tollgate_maintenance_since_timestamp_seconds', () => {
+    const { mode, sinceMs = 0 } = options.maintenance() ?? {};
+    return ['read_only', 'down'].map((each) => ({ labels: { mode: each }, value: each === mode ? sinceMs / 1000 : 0 }));
   });
   measured('tollgate_build_info', () => [{ labels: { version, node: process.version }, value: 1 }]);
   measured('tollgate_log_lines_dropped_total', options.droppedLogLines);

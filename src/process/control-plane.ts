@@ -159,8 +159,10 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       ...readers,
       keyUses: store.keyUses,
       notifySecrets: store.notifySecrets,
+      maintenance: store.maintenance,
       audit: store.audit,
       planNames: new Set(config.plans.keys()),
+      routePaths: new Set(config.routes.map(({ path }) => path)),
       currentPlan: (plan) => planNameOf(plan, config),
       planNamesOf: (plan) => planNamesOf(plan, config),
       effectiveLimit: (customer) => quota.limitOf(customer),
@@ -178,7 +180,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       leaseState: (customer) => dataPlane.leaseState(customer),
       refusals: (customer) => dataPlane.refusals(customer),
       status: () => {
-        const { store, instances, upstreams } = dataPlane.status();
+        const { store, instances, upstreams, maintenance } = dataPlane.status();
         return {
           version,
           startedAtMs,
@@ -190,6 +192,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
             lastReload: reloader.last,
           },
           store,
+          maintenance,
           instances,
           notices: notices.counts(),
           customersWithoutPlan: withoutPlan.last,

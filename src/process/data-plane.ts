@@ -26,10 +26,12 @@ import { RecentHistory } from '../customers/usage/recent-history.ts';
 import { type CheckSettings, createCheckApp } from '../edge/check/check-app.ts';
 import { UNKNOWN_METHOD } from '../edge/check/check-refusals.ts';
 import { createKeyHeaders } from '../edge/credentials.ts';
+import { MaintenanceWatch } from '../edge/maintenance.ts';
 import { createPublicApp, OWN_HEADER_NAMES } from '../edge/public-app.ts';
 import { createPublicServer } from '../edge/public-server.ts';
 import { createRecorder } from '../edge/recorder.ts';
 import { refuseMethod } from '../edge/refusals.ts';
+import { routeLife } from '../edge/route-life.ts';
 import { createRouteTable, type RouteDefinition, type RouteDestination } from '../edge/routes.ts';
 import type { PublicSettings } from '../edge/settings.ts';
 import { AddressBlocks } from '../formats/address-block.ts';
@@ -87,7 +89,9 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   await using opened = new AsyncDisposableStack();
   const upstreams = () => backends.status();
   const highestUsage = (count: number) => quota.hourly.highestUsage(count);
-  const { store, metrics } = await openObservedStore(config, { ...parts, upstreams, highestUsage }, opened);
+  const inForce = () => maintenance.current;
+  const observed = { ...parts, upstreams, highestUsage, maintenance: inForce };
+  const { store, metrics } = await openObservedStore(config, observed, opened);
   let current = config;
   const accessLog = createAccessLog({ destination, mode: config.logging.access, clock, scheduler: systemScheduler });
   opened.defer(() => accessLog.close());
@@ -167,6 +171,14 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     ...cacheTimes(config),
   });
   opened.defer(() => authenticator.close());
+  const maintenance = new MaintenanceWatch({
+    store: store.maintenance,
+    invalidations: store.invalidations,
+    clock: storeClock,
+    scheduler: systemScheduler,
+  });
+  opened.defer(() => maintenance.close());
+  await maintenance.start();
   const keyUses = new KeyUses({ store: store.keyUses, clock, scheduler: systemScheduler });
   opened.defer(() => keyUses.close());
   let identity = await openIdentity(config, clock);
@@ -184,7 +196,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     limits: { ...config.limits, keepAliveTimeoutMs: config.listen.keepAliveTimeoutMs },
     documentationUrl: () => settings.current.documentationUrl,
   };
-  const client = { authenticator, keyUses, quota, recorder, clock };
+  const client = { authenticator, keyUses, quota, maintenance, recorder, clock };
   const listeners: ClientListener[] = [];
   if (config.backends.size > 0) {
     const connections = openConnections(metrics);
@@ -232,6 +244,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       /** Instances announced within the last hour. */
       instances: instances.count,
       upstreams: backends.status(),
+      maintenance: maintenance.current,
     }),
     leaseState: (customer: string) => quota.hourly.leaseState(customer),
     refusals: (customer: string | undefined) => refusals.of(customer),
@@ -422,7 +435,12 @@ function destinationOf(route: Section<'routes'>[number], config: Config, backend
 function servedRoutes(config: Config, backends: Backends, history: RecentHistory | undefined): RouteDefinition[] {
   const { routes, usagePath } = config;
   const served: RouteDefinition[] = routes.map((route) => {
-    return { ...route, purpose: 'forward', destination: destinationOf(route, config, backends) };
+    return {
+      ...route,
+      purpose: 'forward',
+      destination: destinationOf(route, config, backends),
+      life: routeLife(route),
+    };
   });
   const methods = ['GET', 'HEAD'];
   if (usagePath === undefined) return served;

@@ -40,11 +40,11 @@ export interface ProcessParts {
   readonly startedAtMs: number;
 }
 
-interface ObservedStoreParts extends ProcessParts, Pick<MetricsOptions, 'upstreams' | 'highestUsage'> {}
+interface ObservedStoreParts extends ProcessParts, Pick<MetricsOptions, 'upstreams' | 'highestUsage' | 'maintenance'> {}
 
 /** Opens the store, and creates the metrics for it and for the process. @throws Error as {@link openStore}. */
 export async function openObservedStore(config: Config, parts: ObservedStoreParts, opened: AsyncDisposableStack) {
-  const { log, clock, version, startedAtMs, upstreams, highestUsage } = parts;
+  const { log, clock, version, startedAtMs, upstreams, highestUsage, maintenance } = parts;
   const { logger } = log;
   const metrics = createMetrics({
     version,
@@ -52,6 +52,7 @@ export async function openObservedStore(config: Config, parts: ObservedStorePart
     storeStatus: () => store.status(),
     upstreams,
     highestUsage,
+    maintenance,
     droppedLogLines: log.droppedLines,
     defaultMetrics: true,
   });

@@ -2,10 +2,14 @@
 export type Invalidation =
   | { readonly kind: 'key'; readonly sha256: string }
   | { readonly kind: 'customer'; readonly id: string }
+  | { readonly kind: 'maintenance' }
   /** Anything may have changed: the push was interrupted, or everything was deleted. */
   | { readonly kind: 'all' };
 
-/** The push of changes to key and customer records that were read before, including records that did not exist then. */
+/**
+ * The push of changes to the maintenance, and to key and customer records that were read before, including records that
+ * did not exist then.
+ */
 export interface Invalidations {
   /** While false, changes by other processes are noticed only by reading again. */
   readonly connected: boolean;

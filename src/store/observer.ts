@@ -34,6 +34,8 @@ export type StoreOp =
   | 'read_portal_session'
   | 'end_portal_session'
   | 'count_portal_write'
+  | 'read_maintenance'
+  | 'write_maintenance'
   | 'append_audit'
   | 'read_audit'
   | 'reserve'

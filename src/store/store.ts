@@ -1,6 +1,6 @@
 /**
  * The interfaces to the state that the gateway keeps outside its own memory: records (keys and customers), last uses of
- * keys, the audit log, windows (the hourly counters), usage reports, notices and invalidations. Redis and the embedded
+ * keys, the maintenance, the audit log, windows (the hourly counters), usage reports, notices and invalidations. Redis and the embedded
  * store implement them and pass the same contract tests.
  *
  * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store cannot perform the call.
@@ -9,6 +9,7 @@ import type { AnnouncedInstance, InstanceState } from './announced-instances.ts'
 import type { AuditStore } from './audit.ts';
 import type { Invalidations } from './invalidations.ts';
 import type { KeyUseStore } from './key-uses.ts';
+import type { MaintenanceStore } from './maintenance.ts';
 import type { NoticeStore } from './notices.ts';
 import type { NotifySecretStore } from './notify-secrets.ts';
 import type { PortalSessionStore } from './portal-sessions.ts';
@@ -41,6 +42,7 @@ export interface Store {
   readonly keyUses: KeyUseStore;
   readonly notifySecrets: NotifySecretStore;
   readonly portalSessions: PortalSessionStore;
+  readonly maintenance: MaintenanceStore;
   readonly audit: AuditStore;
   readonly windows: WindowStore;
   readonly usages: UsageReader;

@@ -44,6 +44,8 @@ export interface ForwardRequest {
   readonly host: string | undefined;
   /** All other headers to send, as `headerLine` returns each. */
   readonly headers: string;
+  /** Finds header lines of the response, each with the CRLF before it, that `responseLines` replaces for this request alone. */
+  readonly replacedLines?: RegExp | undefined;
   /** Its framing is announced in `headers`. Undefined: the request has none. */
   readonly body: RequestBody | undefined;
   /** Undefined: the request is not sampled. */
@@ -58,7 +60,8 @@ export interface ForwardRequest {
 export interface ForwardHandlers<Request extends ForwardRequest> {
   /**
    * Returns the gateway's response headers, as `headerLine` returns each; called when the head of the response has
-   * arrived. Their names must be in the forwarder's `ownHeaderNames`, so that none of them occurs twice.
+   * arrived. Their names must be in the forwarder's `ownHeaderNames` or match `replacedLines`, so that none of them occurs
+   * twice, unless it is a list.
    */
   responseLines(request: Request): string;
   /**

@@ -178,7 +178,8 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
 
   onHead(status: number, reason: string, lines: string, contentLength: string | undefined, ended: boolean): void {
     if (this.#phase !== 'dispatched') return;
-    const passed = this.#parts.passedLines(lines, status) + this.#handlers.responseLines(this.#request);
+    const passed =
+      this.#parts.passedLines(lines, status, this.#request.replacedLines) + this.#handlers.responseLines(this.#request);
     // The client is still sending: what follows the response is no request.
     if (this.#isUploading) this.#res.shouldKeepAlive = false;
     writeResponseHead(this.#res, status, reason, passed, status === 204 ? undefined : contentLength);

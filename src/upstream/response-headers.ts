@@ -16,13 +16,15 @@ const LINE = /\r\n([^:]*):([^\r]*)/g;
  * that only the gateway sets, and repeated Dates. All others stay as received (names, order, repeats). Its parameters:
  * - `lines`: the upstream's headers, each after the CRLF of the line before it
  * - `status`: the final status; RFC 9110 §8.6 forbids Content-Length in a 204
+ * - `replaced`: finds further lines to remove
  * @param ownNames - lower-case names of headers that only the gateway sets
  */
-export function createResponseFilter(ownNames: ReadonlySet<string>): (lines: string, status: number) => string {
+export function createResponseFilter(ownNames: ReadonlySet<string>) {
   const names = [...HOP_BY_HOP, ...ownNames, 'x[^a-z0-9:]tollgate[^a-z0-9:][^:]*'].join('|');
   const dropped = new RegExp(`\\r\\n(?:${names}):[^\\r]*`, 'gi');
-  return (lines, status) => {
+  return (lines: string, status: number, replaced?: RegExp): string => {
     let kept = lines.replace(dropped, '');
+    if (replaced !== undefined) kept = kept.replace(replaced, '');
     if (NAMING_CONNECTION.test(lines)) {
       const named = connectionNamed([...lines.matchAll(LINE)].flatMap(([, ...nameAndValue]) => nameAndValue));
       kept = kept.replace(LINE, (line, name: string) => (named?.has(name.toLowerCase()) ? '' : line));

@@ -4,7 +4,7 @@ import { readContract } from '../openapi/contract.ts';
 import { bearer } from '../support/admin.ts';
 import { ask, type CheckAnswer, createLimitedKey, startCheckSystem, verify } from './support.ts';
 
-const OWN_HEADER = /^(?:x-|ratelimit|retry-after$|www-authenticate$|allow$)/;
+const OWN_HEADER = /^(?:x-|ratelimit|retry-after$|www-authenticate$|allow$|deprecation$|sunset$|link$)/;
 const CONTRACT = readContract('check.yaml', (name) => OWN_HEADER.test(name));
 
 test('every kind of response is as the file says', async () => {

@@ -47,6 +47,25 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
     '3: admin.token: must be printable ASCII without spaces, or no request could carry it',
   ],
   ['admin: { token: [a] }', '3: admin.token: must be text; put it in quotes'],
+  [
+    'routes: [{ path: /a, methods: [GET], deprecated_at: 2026-01-01T00:00:00Z, sunset_at: 2025-12-31T23:59:59Z }]',
+    '3: routes[0].sunset_at: must not be before deprecated_at',
+  ],
+  [
+    'routes: [{ path: /a, methods: [GET], deprecated_at: 2026-01-01 }]',
+    '3: routes[0].deprecated_at: must be an ISO 8601 time with a zone, such as 2030-01-31T00:00:00Z',
+  ],
+  [
+    'routes: [{ path: /a, methods: [GET], sunset_at: 2026-02-30T00:00:00Z }]',
+    '3: routes[0].sunset_at: must be an ISO 8601 time with a zone, such as 2030-01-31T00:00:00Z',
+  ],
+  ...['/v2', 'https://a.example/<v2>', 'https://user:secret@a.example/', 'ftp://a.example/', 'https://a.example/ü'].map(
+    (successor) =>
+      [
+        `routes: [{ path: /a, methods: [GET], successor: "${successor}" }]`,
+        '3: routes[0].successor: must be an absolute http:// or https:// URL of at most 1024 characters of RFC 3986, without credentials',
+      ] as const,
+  ),
   ['routes: []', '3: routes: must have at least one route'],
   [
     'routes:\n  - { path: /a, methods: [GET], key: none,\n      scope: read }',

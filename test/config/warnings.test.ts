@@ -7,6 +7,7 @@ import { callAdmin } from '../support/admin.ts';
 import { startSystem } from '../support/system.ts';
 import { load, MINIMAL, withFolder } from './support.ts';
 
+const DAY_MS = 86_400_000;
 const ENV = { SHORT: '2short', LONG: 'a-token-of-32-characters-or-more', PW: 'pa$WORD', EMPTY: '' };
 
 /** The warnings of the minimal file with these lines, from `line:` on. */
@@ -49,6 +50,14 @@ describe('a setting that cannot work or is dangerous is warned of', () => {
       'routes: [{ path: /a, methods: [GET], units: 1 }, { path: /b, methods: [GET], units: 600 }]\nplans:\n' +
         '  small: { requests_per_hour: 599 }\n  exact: { requests_per_hour: 600 }\n  own: { requests_per_hour: custom }\naliases: {}',
       '3: routes[1].units: is above requests_per_hour of small: 403 cost_exceeds_limit',
+    ],
+    [
+      `routes: [{ path: /a, methods: [GET], sunset_at: ${new Date(Date.now() + 13 * DAY_MS).toISOString()} }]\naliases: {}`,
+      '3: routes[0].sunset_at: is less than two weeks away: from then on requests of this route get 410',
+    ],
+    [
+      'routes: [{ path: /a, methods: [GET], sunset_at: 2026-01-01T00:00:00Z }]\naliases: {}',
+      '3: routes[0].sunset_at: has passed: requests of this route get 410',
     ],
     ['shutdown: { drain_ms: 0 }', '3: shutdown.drain_ms: is below 1000 ms'],
     ['auth: { realm: $REALM }', '3: auth.realm: contains "$" and a name without braces'],

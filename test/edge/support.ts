@@ -128,6 +128,7 @@ export async function startEdge({
     storeStatus: () => ({ up: true, reached: true, wiped: false, empty: false, evicted: false, refusing: false }),
     upstreams: () => [],
     highestUsage: () => [],
+    maintenance: () => undefined,
     droppedLogLines: () => 0,
     defaultMetrics: false,
   });
@@ -157,6 +158,7 @@ export async function startEdge({
         },
     },
     keyUses: { note: () => {} },
+    maintenance: { of: () => undefined },
     quota: new CustomerQuota({
       limits: { plans: PLANS, formerPlans: new Map(), overrides: new Map() },
       clock,

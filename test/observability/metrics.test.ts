@@ -18,6 +18,7 @@ function openMetrics(defaultMetrics = false, measured: Partial<MetricsOptions> =
     storeStatus: () => STORE_UP,
     upstreams: () => [],
     highestUsage: () => [],
+    maintenance: () => undefined,
     droppedLogLines: () => 0,
     defaultMetrics,
     ...measured,

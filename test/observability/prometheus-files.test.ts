@@ -38,6 +38,7 @@ async function processMetricNames(): Promise<string[]> {
     storeStatus: () => ({ up: true, reached: true, wiped: false, empty: false, evicted: false, refusing: false }),
     highestUsage: () => [],
     upstreams: () => [],
+    maintenance: () => undefined,
     droppedLogLines: () => 0,
     defaultMetrics: true,
   });

@@ -109,6 +109,7 @@ function suitable({ method, path }: Operation): Given {
   if (method === 'GET' || method === 'DELETE') return { names };
   if (path === PREVIEW) return { body: CONFIG_TEXT, type: 'application/yaml' };
   if (path.endsWith('/customers')) return { names, body: { id: 'new', plan: 'starter' } };
+  if (path.endsWith('/maintenance')) return { body: { mode: 'off' } };
   if (path.includes('/portal-')) return { names, body: { scopes: ['usage:read'] } };
   return { names, body: method === 'PATCH' ? { name: 'new' } : {} };
 }
@@ -131,6 +132,9 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('GET', `${at}/config`);
   await session.call('GET', `${at}/config/file`);
   expect((await session.call('POST', RELOAD)).body).toMatchObject({ result: 'unchanged' });
+  const maintenance = { mode: 'read_only', routes: ['/api/v1/conversations'], until: IN_A_YEAR, message: 'New disks.' };
+  await session.call('PUT', `${at}/maintenance`, { body: maintenance });
+  await session.call('GET', `${at}/maintenance`);
   const preview = { body: CONFIG_TEXT, type: 'application/yaml' };
   const previews = await Promise.all([session.call('POST', PREVIEW, preview), session.call('POST', PREVIEW, preview)]);
   expect(previews.map(({ body }) => body.reload ?? body.code).toSorted()).toEqual(['overloaded', 'restart_required']);
@@ -198,7 +202,7 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('GET', `${at}/notices`, { query: '?state=dead' });
   await session.call('DELETE', `${at}/customers/{id}`, { names: ['big'] });
   const { body: audit } = await session.call('GET', `${at}/audit`);
-  expect(new Set(audit.items.map(({ action }: { action: string }) => action)).size).toBe(14);
+  expect(new Set(audit.items.map(({ action }: { action: string }) => action)).size).toBe(15);
 }
 
 it('the file has the paths and methods that the admin listener has, and no others', () => {
@@ -325,6 +329,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   const unavailable = {
     records: lost,
     portalSessions: lost,
+    maintenance: lost,
     audit: lost,
     history: lost,
     notices: lost,
@@ -343,6 +348,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
   const buggy = {
     records: failing(bug),
     portalSessions: failing(bug),
+    maintenance: failing(bug),
     audit: failing(bug),
     history: failing(bug),
     notices: failing(bug),

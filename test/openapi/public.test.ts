@@ -15,7 +15,15 @@ import { freePort } from '../support/redis-server.ts';
 import { keyName, startRedisSystem, writeCustomer, writeKey } from '../support/redis-system.ts';
 import { codeOf, type Operation, type Received, readContract, receive } from './contract.ts';
 
-const GATEWAY_FIELDS = new Set([...OWN_HEADER_NAMES, 'allow', 'retry-after', 'www-authenticate']);
+const GATEWAY_FIELDS = new Set([
+  ...OWN_HEADER_NAMES,
+  'allow',
+  'retry-after',
+  'www-authenticate',
+  'deprecation',
+  'sunset',
+  'link',
+]);
 const CONTRACT = readContract('public.yaml', (header) => GATEWAY_FIELDS.has(header));
 const PREFIXES = CONTRACT.servers.map((url) => url.replace('{gateway}', ''));
 const READ = CONTRACT.operations.filter(({ method }) => method === 'GET');
@@ -119,6 +127,7 @@ it('every response is one that the file declares, and every declared one occurs'
   await askSample(received);
   await askTooMuch(received);
   await askOutOfService(received);
+  await askClosed(received);
 
   const declared = CONTRACT.operations.flatMap(({ method, path, statuses }) =>
     // A bug cannot be asked for: it has a test of its own.
@@ -294,6 +303,28 @@ async function askOutOfService(received: Set<string>): Promise<void> {
   await expectOverload({ storeUrl: redis.url, backend, key }, received);
   await redis.kill();
   expectFields(await session.expectRefusal(READ, 'store_unavailable', { key: 'unknown-key' }), ['retry-after']);
+}
+
+/** Paths after their sunset, and in maintenance. */
+async function askClosed(received: Set<string>): Promise<void> {
+  const route = {
+    methods: ['GET'],
+    deprecated_at: '2025-01-01T00:00:00Z',
+    sunset_at: '2026-01-01T00:00:00Z',
+    successor: 'https://a.example/v2',
+  };
+  const { gateway, key } = await startRedisSystem({
+    config: {
+      routes: ['/api/v1/conversations', '/api/v1/conversations/{id}'].map((path) => ({ ...route, path })) as never,
+    },
+  });
+  const session = new Session(gateway, received);
+  expectFields(await session.expectRefusal(FORWARDED, 'gone', { key }), ['deprecation', 'sunset', 'link']);
+  const maintenance = { mode: 'down', until: new Date(Date.now() + 60_000).toISOString() };
+  expect((await callAdmin(gateway, '/admin/v1/maintenance', { method: 'PUT', body: maintenance })).status).toBe(200);
+  const [operation] = FORWARDED;
+  await expect.poll(async () => operation && codeOf(await session.ask(operation, { key }))).toBe('maintenance');
+  expectFields(await session.expectRefusal(FORWARDED, 'maintenance', { key }), ['retry-after', 'sunset']);
 }
 
 /** One request is all that the gateway or the plan takes, and it is under way. */

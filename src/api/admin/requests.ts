@@ -10,7 +10,7 @@ import { isScope, MAX_RESTRICTIONS } from '../../formats/key-restrictions.ts';
 import { MAX_PORTAL_SESSION_MS } from '../../formats/portal.ts';
 import { isTrustworthyUrl } from '../../formats/url.ts';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../../formats/webhook-url.ts';
-import { MAX_GRACE_SECONDS, PORTAL_SCOPES } from './allowed-values.ts';
+import { MAINTENANCE_MODES, MAX_GRACE_SECONDS, PORTAL_SCOPES } from './allowed-values.ts';
 import { CUSTOMER_ID } from './responses.ts';
 
 /** Control characters, and lone surrogates, which cannot be stored: they would be read back as another character. */
@@ -179,6 +179,29 @@ export const ROTATION = z.strictObject({
     .max(MAX_GRACE_SECONDS, `must be at most ${MAX_GRACE_SECONDS}`)
     .default(24 * 3600),
 });
+
+/** Of a JSON body. It replaces the former maintenance as a whole. */
+export function maintenanceChange({ nowMs }: Pick<BodyContext, 'nowMs'>) {
+  return z
+    .strictObject({
+      mode: z.enum(MAINTENANCE_MODES, `must be one of ${MAINTENANCE_MODES.join(', ')}`),
+      routes: z
+        .array(z.string())
+        .min(1, 'must not be empty: null means all routes')
+        .nullish()
+        .describe('Only these routes, by their `path` in the configuration. Null or omitted: all routes.'),
+      until: expiry(nowMs).nullish().describe('When it ends by itself. Null or omitted: it has no end.'),
+      message: z
+        .string()
+        .min(1, 'must not be empty')
+        .max(500, 'must have at most 500 characters')
+        .refine((text) => !NO_TEXT.test(text), 'must not have control characters or halves of surrogate pairs')
+        .refine((text) => !containsGeneratedKey(text), NO_KEY)
+        .nullish()
+        .describe('For clients, as the `detail` of their refusals. Null or omitted: default words.'),
+    })
+    .describe('Replaces the maintenance as a whole. With the mode `off`, the other members do not matter.');
+}
 
 const MAX_SESSION_SECONDS = MAX_PORTAL_SESSION_MS / 1000;
 const SESSION_SECONDS_RULE = `must be an integer from 1 to ${MAX_SESSION_SECONDS}`;

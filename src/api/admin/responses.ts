@@ -5,7 +5,7 @@
  * Checks that other programs' records could fail are in `.meta` only: the client must still list such records.
  */
 import { z } from 'zod';
-import { PORTAL_SCOPES } from './allowed-values.ts';
+import { MAINTENANCE_MODES, PORTAL_SCOPES } from './allowed-values.ts';
 
 const TEXT = z.string().nullable();
 const COUNT = z.int().min(0);
@@ -306,6 +306,15 @@ export const NOTICE_TEST = z.object({
 
 export type NoticeTestDocument = z.output<typeof NOTICE_TEST>;
 
+export const MAINTENANCE = z.object({
+  mode: z.enum(MAINTENANCE_MODES).describe('`off` also once `until` has passed. Then the other members are null.'),
+  routes: z.array(z.string()).nullable().describe('Null: all routes.'),
+  until: TIME.nullable().describe('When it ends by itself; null if it has no end.'),
+  message: TEXT.describe('For clients, as the `detail` of their refusals; null: default words.'),
+  since: TIME.nullable().describe('When it began: a change of a maintenance that is in force does not move it.'),
+});
+export type MaintenanceDocument = z.output<typeof MAINTENANCE>;
+
 /** What the admin API and the portal change and record, each with its message in the log. */
 export const RECORDED_CHANGES = {
   'customer.create': 'customer created',
@@ -326,6 +335,7 @@ export const RECORDED_CHANGES = {
   'portal_session.end': 'portal sessions ended',
   'portal_token.create': 'token for the portal created',
   'notice.retry': 'notice sent again',
+  'maintenance.set': 'maintenance set',
   'notice.test': 'test notice sent',
 } as const;
 export type RecordedChange = keyof typeof RECORDED_CHANGES;
@@ -505,6 +515,7 @@ export const STATUS = z.object({
     last_error: TEXT,
   }),
   invalidation: z.object({ connected: z.boolean().describe('Whether changes to keys and customers are pushed.') }),
+  maintenance: MAINTENANCE.describe('As this gateway knows it: while the store is away, the last known one.'),
   instances: z.int().min(1).describe('Instances that reported to the store within the last hour.'),
   notices: z
     .object({ pending: COUNT, dead: COUNT.describe('All attempts failed: `tollgate notices list`.') })

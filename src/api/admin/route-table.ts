@@ -18,7 +18,7 @@ export interface ApiRoute {
 }
 
 /** By method and path, which is as in Express. */
-export type RouteTable = Readonly<Record<`${'GET' | 'POST' | 'PATCH' | 'DELETE'} /${string}`, ApiRoute>>;
+export type RouteTable = Readonly<Record<`${'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'} /${string}`, ApiRoute>>;
 
 type ParameterName<Path> = Path extends `${string}:${infer Name}/${infer Rest}`
   ? Name | ParameterName<Rest>

@@ -5,7 +5,15 @@
  */
 import { z } from 'zod';
 import * as query from './queries.ts';
-import { customerChange, keyChange, keyCreation, newCustomer, PORTAL_SESSION_REQUEST, ROTATION } from './requests.ts';
+import {
+  customerChange,
+  keyChange,
+  keyCreation,
+  maintenanceChange,
+  newCustomer,
+  PORTAL_SESSION_REQUEST,
+  ROTATION,
+} from './requests.ts';
 import * as document from './responses.ts';
 import type { CheckedRequest, Reply, RouteTable, SentRequest } from './route-table.ts';
 
@@ -90,6 +98,8 @@ export const ADMIN_ROUTES = {
     reply: document.NOTICE_TEST,
   },
   'POST /admin/v1/notices/:id/retry': { reply: document.NOTICE },
+  'GET /admin/v1/maintenance': { reply: document.MAINTENANCE },
+  'PUT /admin/v1/maintenance': { body: maintenanceChange, reply: document.MAINTENANCE },
   'GET /admin/v1/audit': {
     query: z.strictObject({ ...PAGE, ...RANGE, customer: query.AUDIT_CUSTOMER, action: query.AUDIT_ACTION }),
     reply: document.AUDIT_PAGE,

@@ -19,6 +19,7 @@ import { consoleSessionRoutes } from './console-session.ts';
 import { customerHandlers } from './customers.ts';
 import type { AdminContext, AdminDependencies, Handlers } from './dependencies.ts';
 import { keyHandlers } from './keys.ts';
+import { maintenanceHandlers } from './maintenance.ts';
 import { noticeHandlers } from './notices.ts';
 import { portalAccessHandlers } from './portal-access.ts';
 import { rotationHandlers } from './rotation.ts';
@@ -46,6 +47,7 @@ export function createAdminApp(
     ...rotationHandlers(context),
     ...portalAccessHandlers(context),
     ...noticeHandlers(context),
+    ...maintenanceHandlers(context),
     ...auditHandlers(context),
   };
   const routes = bindHandlers(ADMIN_ROUTES, handlers, context);

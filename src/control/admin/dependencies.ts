@@ -13,6 +13,7 @@ import type { PageFiles } from '../../pages/build-files.ts';
 import type { AnnouncedInstance } from '../../store/announced-instances.ts';
 import type { AuditStore } from '../../store/audit.ts';
 import type { KeyUseStore } from '../../store/key-uses.ts';
+import type { Maintenance, MaintenanceStore } from '../../store/maintenance.ts';
 import type { NoticeStore } from '../../store/notices.ts';
 import type { NotifySecretStore } from '../../store/notify-secrets.ts';
 import type { PortalSessionStore } from '../../store/portal-sessions.ts';
@@ -41,12 +42,15 @@ export interface AdminDependencies {
   /** Undefined without a portal. */
   readonly portal: PortalConfig | undefined;
   readonly portalSessions: PortalSessionStore;
+  readonly maintenance: MaintenanceStore;
   readonly audit: AuditStore;
   readonly metrics: Pick<Metrics, 'adminRequest'>;
   /** Names by which the listener may be addressed. */
   readonly names: Pick<AdminConfig, 'host' | 'allowedHosts'>;
   /** Names of the configured plans. */
   readonly planNames: ReadonlySet<string>;
+  /** Paths of the configured routes. */
+  readonly routePaths: ReadonlySet<string>;
   /** Returns the current name of a plan, which may have been renamed; undefined if the plan is not configured. */
   currentPlan(plan: string): string | undefined;
   /** Returns all names of a plan that records may have: this one, and the former ones of a configured plan. */
@@ -101,6 +105,8 @@ export interface GatewayStatus
     readonly lastReload: LastReload | undefined;
   };
   readonly store: StoreStatus;
+  /** As this gateway knows it. Undefined: none is in force. */
+  readonly maintenance: Maintenance | undefined;
   readonly workers: readonly WorkerStatus[];
 }
 

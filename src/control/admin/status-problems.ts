@@ -4,9 +4,12 @@ import type { StatusDocument, StatusProblemDocument } from '../../api/admin/resp
 /** Announcements are repeated every 10 s. An instance that misses three has ended, or has lost the store. */
 const MAX_SILENCE_MS = 30_000;
 
-/** Returns the problems of a gateway in this state. Empty if it is healthy. */
-export function statusProblems(status: Omit<StatusDocument, 'problems'>): StatusProblemDocument[] {
-  const { store, invalidation, upstreams, workers, config, customers_without_plan: withoutPlan } = status;
+/** A maintenance that takes longer was probably forgotten. */
+const LONG_MAINTENANCE_MS = 24 * 3600 * 1000;
+
+/** Returns the problems of a gateway in this state. Empty if it is healthy. `nowMs`: wall time. */
+export function statusProblems(status: Omit<StatusDocument, 'problems'>, nowMs: number): StatusProblemDocument[] {
+  const { maintenance, store, invalidation, upstreams, workers, config, customers_without_plan: withoutPlan } = status;
   const { last_reload: reload } = config;
   const instances = liveInstances(status);
   const others = instances.filter(({ config_hash: hash }) => hash !== null && hash !== config.hash);
@@ -55,6 +58,12 @@ export function statusProblems(status: Omit<StatusDocument, 'problems'>): Status
         `${others.length} of ${instances.length} instances run another configuration.`,
         'Give all of them the same file. A change is on its way for some seconds.',
         others.map(({ host, pid, config_hash: hash }) => `${host} (pid ${pid}): ${hash}`).join('\n'),
+      ),
+    nowMs - Date.parse(maintenance.since ?? '') > LONG_MAINTENANCE_MS &&
+      problem(
+        `The maintenance (${maintenance.mode}) began more than a day ago.`,
+        'If the work is done, end it: "tollgate maintenance off".',
+        maintenance.routes?.join('\n'),
       ),
     withoutPlan !== null &&
       withoutPlan.customers > 0 &&

@@ -5,21 +5,26 @@ import { documentsOf, isoTime } from '../frame/document-of.ts';
 import type { LastReload } from '../reload/reloader.ts';
 import type { AdminDependencies, GatewayStatus, Handlers } from './dependencies.ts';
 import { unlessUnavailable } from './documents.ts';
+import { maintenanceMembers } from './maintenance.ts';
 import { statusProblems } from './status-problems.ts';
 
 const withoutProblems = documentsOf(STATUS.omit({ problems: true }));
 
-export function statusHandlers({ status, announced }: Pick<AdminDependencies, 'status' | 'announced'>) {
+export function statusHandlers({
+  status,
+  announced,
+  clock,
+}: Pick<AdminDependencies, 'status' | 'announced' | 'clock'>) {
   return {
     async 'GET /status'() {
       const members = statusMembers(status(), await unlessUnavailable(announced));
-      return { ...members, problems: statusProblems(withoutProblems(members)) };
+      return { ...members, problems: statusProblems(withoutProblems(members), clock.nowMs()) };
     },
   } satisfies Partial<Handlers>;
 }
 
 function statusMembers(
-  { startedAtMs, config, store, workers, ...status }: GatewayStatus,
+  { startedAtMs, config, store, maintenance, workers, ...status }: GatewayStatus,
   fleet: readonly AnnouncedInstance[] | undefined,
 ) {
   const { loadedAtMs, lastReload } = config;
@@ -29,6 +34,7 @@ function statusMembers(
     uptimeSeconds: Math.floor(status.uptimeSeconds),
     config: { ...config, loadedAt: isoTime(loadedAtMs), lastReload: lastReload && reloadMembers(lastReload) },
     store: { reached: true, wiped: false, empty: false, evicted: false, ...store },
+    maintenance: maintenanceMembers(maintenance),
     invalidation: { connected: store.invalidation !== 'disconnected' },
     fleet: fleet?.map(({ instance, announcedAtMs, state }) => ({
       ...state,

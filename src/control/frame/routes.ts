@@ -9,7 +9,10 @@ import { withWebhookOrigins } from './webhook-origins.ts';
 
 /** Handlers by path and method. Express serves HEAD with the handler of GET. */
 export type PathHandlers = Readonly<
-  Record<string, Partial<Record<'get' | 'post' | 'patch' | 'delete', RequestHandler | readonly RequestHandler[]>>>
+  Record<
+    string,
+    Partial<Record<'get' | 'post' | 'put' | 'patch' | 'delete', RequestHandler | readonly RequestHandler[]>>
+  >
 >;
 
 /**

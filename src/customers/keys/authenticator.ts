@@ -123,7 +123,7 @@ export class Authenticator {
       this.#keys.invalidate(invalidation.sha256);
     } else if (invalidation.kind === 'customer') {
       this.#customers.invalidate(invalidation.id);
-    } else {
+    } else if (invalidation.kind === 'all') {
       this.#keys.invalidateAll();
       this.#customers.invalidateAll();
     }

@@ -317,6 +317,7 @@ export function createCheckApp(parts: CheckAppParts): Express {
       'X-Tollgate-Assertion',
       assertion,
       ...(decision.quotaHeaders(asFlatList, context) ?? []),
+      ...(context.life?.headers ?? []),
       ...(expiry === undefined ? [] : ['X-Api-Key-Expires-At', expiry]),
     ];
     respond(context, 200, headers, '');
@@ -333,7 +334,8 @@ export function createCheckApp(parts: CheckAppParts): Express {
       ...(decision.quotaHeaders(asMembers, context) ?? { limit: null, remaining: null, reset_seconds: null }),
       assertion,
     };
-    sendJson(context, JSON.stringify(document), decision.quotaHeaders(asFlatList, context) ?? []);
+    const headers = [...(decision.quotaHeaders(asFlatList, context) ?? []), ...(context.life?.headers ?? [])];
+    sendJson(context, JSON.stringify(document), headers);
   }
 
   const asMembers: Form<object> = (_policies, _states, limit, remaining, resetAt) => {

@@ -8,7 +8,8 @@ import { PROBLEMS } from '../../http/problems/table.ts';
 /** With the other headers, less than the 4 KiB that nginx reads of a response head by default. */
 const MAX_LENGTH = 3 * 1024;
 /** Headers of a refusal that a client gets, whatever the form. */
-const FOR_CLIENT = /^(?:x-request-id|www-authenticate|retry-after|allow|(?:x-)?ratelimit(?:-[a-z]+)?)$/i;
+const FOR_CLIENT =
+  /^(?:x-request-id|www-authenticate|retry-after|allow|deprecation|sunset|link|(?:x-)?ratelimit(?:-[a-z]+)?)$/i;
 
 /** Keeps the headers (name, value, …) that a client needs, without those about the message that carries them. */
 export function fieldsForClient(headers: readonly string[]): string[] {

@@ -128,6 +128,20 @@ export const PROBLEMS = {
     remedy: 'Try again after `Retry-After`; the key itself may be valid.',
     advice: 'Restore the store: the overview shows its last error.',
   },
+  maintenance: {
+    status: 503,
+    title: 'In maintenance',
+    when: 'An operator put the route, or the whole API, into maintenance; `read_only` lets GET, HEAD and OPTIONS pass. Decided before the key is looked at.',
+    remedy: 'Try again after `Retry-After`, or without it, later; the request was not counted. `detail` may say more.',
+    advice: 'End the maintenance when the work is done: console, or "tollgate maintenance off".',
+  },
+  gone: {
+    status: 410,
+    title: 'No longer available',
+    when: 'The `sunset_at` of the route has passed.',
+    remedy: 'Call what the member `successor` names, or see the documentation; the request was not counted.',
+    advice: 'Tell the customer what replaces the route: "tollgate usage deprecated" lists who still calls it.',
+  },
   too_many_writes: {
     status: 429,
     title: 'Too many changes',

@@ -27,6 +27,7 @@ const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'config.preview': 'Config file previewed',
   'session.create': 'Console login',
   'notice.retry': 'Notice sent again',
+  'maintenance.set': 'Maintenance set',
   'notice.test': 'Test notice sent',
   'portal_session.create': 'Link to the portal created',
   'portal_session.open': 'Portal session opened',

@@ -22,8 +22,8 @@ export async function startPrimary(config: Config, beforeListening?: BeforeListe
   const log = openLog(config.logging, true, opened);
   const { logger } = log;
   const parts = { log, clock, version: readVersion(), startedAtMs: clock.nowMs() };
-  // Workers report their upstreams and usage themselves.
-  const own = { ...parts, upstreams: () => [], highestUsage: () => [] };
+  // Workers report their upstreams, usage and maintenance themselves.
+  const own = { ...parts, upstreams: () => [], highestUsage: () => [], maintenance: () => undefined };
   const { store, metrics } = await openObservedStore(config, own, opened);
   // The primary admits no request, so it is not an instance. It only reads limits and usage, for the admin API.
   const quota = openQuota(config, { store, instances: { countForShare: () => 1 }, clock }, opened);
@@ -44,6 +44,7 @@ export async function startPrimary(config: Config, beforeListening?: BeforeListe
           announced: pool.wereAllReady,
           instances: Math.max(1, ...workers.map(({ instances }) => instances)),
           upstreams: combineUpstreams(workers),
+          maintenance: workers.find(({ maintenance }) => maintenance)?.maintenance,
         };
       },
       workers: () => pool.status(),

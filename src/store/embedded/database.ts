@@ -154,6 +154,7 @@ const MIGRATIONS = [
   ALTER TABLE customer ADD COLUMN temporary_until TEXT;
   ALTER TABLE customer ADD COLUMN suspended_until TEXT;
 `,
+  'CREATE TABLE maintenance (id INTEGER PRIMARY KEY, record TEXT NOT NULL) STRICT',
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

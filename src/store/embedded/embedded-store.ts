@@ -25,6 +25,7 @@ import {
   totalChanges,
 } from './database.ts';
 import { embeddedKeyUses } from './key-uses.ts';
+import { embeddedMaintenance } from './maintenance.ts';
 import { embeddedNotices } from './notices.ts';
 import { embeddedNotifySecrets } from './notify-secrets.ts';
 import { embeddedPortalSessions } from './portal-sessions.ts';
@@ -90,6 +91,7 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
     keyUses: embeddedKeyUses(context),
     notifySecrets: embeddedNotifySecrets(context),
     portalSessions: embeddedPortalSessions(context),
+    maintenance: embeddedMaintenance(context, () => listeners.emit({ kind: 'maintenance' })),
     audit: embeddedAudit(context),
     ...embeddedWindows(context, {
       newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),

@@ -37,6 +37,7 @@ import { redisPortalSessions } from './portal/portal-sessions.ts';
 import { type RedisKeyNames, redisKeyNames } from './protocol/key-names.ts';
 import { withoutArguments } from './protocol/redis-errors.ts';
 import { DamagedRecords } from './records/damaged-records.ts';
+import { redisMaintenance } from './records/maintenance.ts';
 import { redisRecords } from './records/records.ts';
 import { redisUsageHistory } from './usage/usage-history.ts';
 import { HourlyWindow } from './window/hourly-window.ts';
@@ -163,6 +164,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     keyUses: redisKeyUses(background, names),
     notifySecrets: redisNotifySecrets(background, names),
     portalSessions: redisPortalSessions(background, names),
+    maintenance: redisMaintenance({ connection: records, background, dataLoss, names }),
     audit: redisAudit(background, names),
     windows: hourlyWindow,
     usages: redisUsages(background, names),

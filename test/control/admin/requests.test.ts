@@ -140,6 +140,7 @@ it('/status says what runs, since when, and what it is connected to', async () =
       refusing: false,
       last_error: null,
     },
+    maintenance: { mode: 'off', routes: null, until: null, message: null, since: null },
     invalidation: { connected: true },
     instances: 3,
     fleet: [],

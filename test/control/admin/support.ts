@@ -108,6 +108,8 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     portal: { host: '127.0.0.1', port: 0, publicUrl: 'https://keys.example.com', title: 'API', maxKeys: 20 },
     portalSessions: store.portalSessions,
     history: store.usageHistory,
+    maintenance: store.maintenance,
+    routePaths: new Set(['/api/v1/conversations']),
     audit: store.audit,
     metrics: { adminRequest() {} },
     names: { host: '127.0.0.1', allowedHosts: [] },
@@ -164,6 +166,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
       workers: [],
       instances: 3,
       notices: { pending: 2, dead: 1 },
+      maintenance: undefined,
       customersWithoutPlan: { customers: 0, plans: [] },
       check: { address: '127.0.0.1:8084', hasToken: true },
       upstreams: [

@@ -16,6 +16,7 @@ function metricsOf({ version = '1', usage = {}, upstreamUp, storeUp = true }: Fa
     storeStatus: () => ({ up: storeUp, reached: true, wiped: false, empty: false, evicted: false, refusing: false }),
     upstreams: () => (upstreamUp === undefined ? [] : [{ backend: 'default', url: 'http://a', up: upstreamUp }]),
     highestUsage: () => Object.entries(usage).map(([customer, ratio]) => ({ customer, ratio })),
+    maintenance: () => undefined,
     droppedLogLines: () => 1,
     defaultMetrics: true,
   });

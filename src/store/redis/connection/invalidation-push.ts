@@ -1,6 +1,6 @@
 /**
- * The push of changes. Redis sends the subscriber connection the name of every key record, customer record and
- * installation mark (data-loss-detection.ts) that any program writes or deletes.
+ * The push of changes. Redis sends the subscriber connection the name of every key record, customer record, maintenance
+ * record and installation mark (data-loss-detection.ts) that any program writes or deletes.
  *
  * Tracking is by prefix (BCAST). Without BCAST, Redis would remember each name that was read, including those of
  * made-up API keys. Once its table is full, it reports unchanged records as changed to make room. The prefixes exclude

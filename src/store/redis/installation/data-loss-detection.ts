@@ -132,7 +132,7 @@ export class DataLossDetection {
     } else if (pushed.kind === 'all') {
       this.#mark.doubt();
       void this.#establishing.runAgain();
-    } else if (!this.#mark.hasRecord) {
+    } else if (pushed.kind !== 'maintenance' && !this.#mark.hasRecord) {
       const { connection, names } = this.#options;
       const name = pushed.kind === 'key' ? names.keyRecord(pushed.sha256) : names.customerRecord(pushed.id);
       connection.client.exists(name).then(

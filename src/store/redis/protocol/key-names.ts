@@ -15,6 +15,7 @@ export function redisKeyNames(prefix: string) {
   const keyRecord = (sha256: string) => `${prefix}:key:${sha256}`;
   const notifySecret = (customer: string) => `${prefix}:notify-secret:{${customer}}`;
   const installed = `${prefix}:installed`;
+  const maintenance = `${prefix}:maintenance`;
   const keyRecords = family(':key:');
   const customerRecords = family(':customer:{', '}');
 
@@ -82,6 +83,8 @@ export function redisKeyNames(prefix: string) {
     instances: `${prefix}:instances`,
     /** String: what an instance tells about itself, as JSON. */
     instance: (instance: string) => `${prefix}:instance:${instance}`,
+    /** String: which requests are refused for maintenance, as JSON. */
+    maintenance,
     /** Stream: the audit log. */
     audit: `${prefix}:audit`,
     /** String: the random id of this installation. */
@@ -97,10 +100,11 @@ export function redisKeyNames(prefix: string) {
     /** The SCAN MATCH pattern for every name under the prefix. */
     everyName: everyNameFrom(':'),
     /** The prefixes of the names whose changes Redis pushes. None may be the beginning of another. */
-    trackedPrefixes: [`${prefix}:key:`, `${prefix}:customer:`, installed],
+    trackedPrefixes: [`${prefix}:key:`, `${prefix}:customer:`, installed, maintenance],
     /** Returns what a pushed name refers to; undefined if only its beginning fits. */
     parseTracked(name: string): TrackedName | undefined {
       if (name === installed || name.startsWith(`${installed}:`)) return { kind: 'installed' };
+      if (name === maintenance) return { kind: 'maintenance' };
       const sha256 = keyRecords.parse(name);
       if (sha256 !== undefined) return { kind: 'key', sha256 };
       const id = customerRecords.parse(name);
@@ -118,6 +122,7 @@ interface NameFamily {
 export type TrackedName =
   | { readonly kind: 'key'; readonly sha256: string }
   | { readonly kind: 'customer'; readonly id: string }
+  | { readonly kind: 'maintenance' }
   | { readonly kind: 'installed' };
 
 /** Returns whether `text` is a SHA-256 in lower-case hex. A key record with any other name is never looked up. */
