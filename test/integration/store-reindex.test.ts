@@ -2,15 +2,20 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { tollgateHere } from '../cli/support.ts';
 import { runProgram } from '../support/process.ts';
 import { startRedis } from '../support/redis-server.ts';
 
-async function reindex(storeUrl: string) {
+async function argsOf(storeUrl: string): Promise<string[]> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-reindex-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const file = join(folder, 'gateway.yaml');
   await writeFile(file, `store: { url: "${storeUrl}" }\nupstream: { urls: ["http://b"] }\n`);
-  return runProgram({ args: ['store', 'reindex', '--config', file] });
+  return ['store', 'reindex', '--config', file];
+}
+
+async function reindex(storeUrl: string) {
+  return await tollgateHere(...(await argsOf(storeUrl)));
 }
 
 test('"store reindex" indexes the keys that other programs wrote, says what it did, and names those that it could not', async () => {
@@ -24,7 +29,7 @@ test('"store reindex" indexes the keys that other programs wrote, says what it d
   }
   await redis.command('SET', 'tollgate:key-id:gone', 'd'.repeat(64));
 
-  const first = await reindex(redis.url);
+  const first = await runProgram({ args: await argsOf(redis.url) });
   expect(first).toMatchObject({ status: 0, stderr: '' });
   expect(first.stdout).toBe(
     [

@@ -9,7 +9,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import type { AuditEntry } from '../../src/store/audit.ts';
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS } from '../../src/store/audit-fields.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
-import { tollgateFor } from '../cli/support.ts';
+import { tollgateHereFor } from '../cli/support.ts';
 import { overBothStores, type StartAdmin, type TestAdmin } from '../control/admin/support.ts';
 import { openWithPrefix } from '../store/open-with-prefix.ts';
 import { callAdmin } from '../support/admin.ts';
@@ -121,7 +121,7 @@ describe.each(STORES)('over $name', (store) => {
       expect((await callAdmin(gateway, `/admin/v1/audit?${query}`)).status).toBe(422);
     }
 
-    const { status, stdout } = await tollgateFor(gateway)(['audit', '--jsonl', '--from', hourAgo ?? '']);
+    const { status, stdout } = await tollgateHereFor(gateway)('audit', '--jsonl', '--from', hourAgo ?? '');
     expect(status).toBe(0);
     expect(
       stdout

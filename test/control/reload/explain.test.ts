@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { tollgateFor } from '../../cli/support.ts';
+import { tollgateHereFor } from '../../cli/support.ts';
 import { bearer, callAdmin } from '../../support/admin.ts';
 import { readMetric } from '../../support/metrics.ts';
 import { startSystem, type TestSystem } from '../../support/system.ts';
@@ -34,7 +34,7 @@ test('explain shows the limit and its origin, the usage, the leases, and recent 
   });
   expect(body.instance.refuses_for_seconds).toBeGreaterThan(0);
 
-  const { stdout } = await tollgateFor(gateway)(['explain', 'acme']);
+  const { stdout } = await tollgateHereFor(gateway)('explain', 'acme');
   expect(stdout).toMatch(/^origin +\S+gateway\.yaml:\d+$/m);
   expect(stdout).toMatch(/^used +20$/m);
   expect(stdout).toMatch(/^quota_exceeded +5 /m);

@@ -2,7 +2,7 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { parse, stringify } from 'yaml';
-import { run, tollgateFor } from '../../cli/support.ts';
+import { run, tollgateHereFor } from '../../cli/support.ts';
 import { bearer, callAdmin, createCustomerWithKey, postPreview } from '../../support/admin.ts';
 import { startShared } from '../../support/cleanup.ts';
 import { STORES, type TestGateway } from '../../support/gateway.ts';
@@ -147,24 +147,24 @@ test('the command prints tables for people and the document for programs', async
   const { gateway, key } = await startSystem({ config: { plans: PLANS } });
   await use(gateway, key, 6);
   await settled(gateway, { acme: 6 });
-  const tollgate = tollgateFor(gateway);
+  const tollgate = tollgateHereFor(gateway);
   const file = `${gateway.file}.next`;
   await writeFile(file, withPlans(gateway, { ...PLANS, starter: { requests_per_hour: 5 } }));
-  const { status, stdout, stderr } = await tollgate(['preview', file]);
+  const { status, stdout, stderr } = await tollgate('preview', file);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toMatch(/^reload +would be applied$/m);
   expect(stdout).toMatch(/^refused now +1, 1 of them by this$/m);
   expect(stdout).toMatch(/^reload +plans\.starter\.requests_per_hour: 100 → 5$/m);
   expect(stdout).toMatch(/^ +1 +1 +starter 100 → 5$/m);
   expect(stdout).toMatch(/^refused +6 +100 +5 +1\.2 +starter +acme$/m);
-  const { stdout: json } = await tollgate(['preview', file, '--json']);
+  const { stdout: json } = await tollgate('preview', file, '--json');
   expect(JSON.parse(json)).toMatchObject({ reload: 'applied', customers: { refused: 1 } });
 
   await writeFile(file, `${await readFile(file, 'utf8')}\nnonsense: 1\n`);
-  const faulty = await tollgate(['preview', file]);
+  const faulty = await tollgate('preview', file);
   expect(faulty).toMatchObject({ status: 1, stdout: '' });
   expect(faulty.stderr).toMatch(new RegExp(`^${file.replaceAll('.', '\\.')}:\\d+: nonsense: unknown key`, 'm'));
-  expect(await tollgate(['preview', `${file}-that-is-not-there`])).toMatchObject({ status: 1 });
+  expect(await tollgate('preview', `${file}-that-is-not-there`)).toMatchObject({ status: 1 });
   expect((await run(process.execPath, ['src/main.ts', 'preview', file])).status).toBe(2);
 });
 
@@ -180,8 +180,8 @@ test('the running file without its secrets can be read, changed and previewed: a
       notices: { endpoints: [{ url: 'https://hooks.example/x', secret }] },
     },
   });
-  const tollgate = tollgateFor(gateway);
-  const { stdout } = await tollgate(['config', 'show', '--file']);
+  const tollgate = tollgateHereFor(gateway);
+  const { stdout } = await tollgate('config', 'show', '--file');
   const { store, admin, ...others } = gateway.sections;
   expect(parse(stdout)).toEqual({
     ...others,

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { stringify } from 'yaml';
-import { tollgateFor } from '../../cli/support.ts';
+import { tollgateHereFor } from '../../cli/support.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../../support/admin.ts';
 import { EMBEDDED_STORE, startTestGateway } from '../../support/gateway.ts';
 import { readMetric } from '../../support/metrics.ts';
@@ -125,7 +125,7 @@ test('a plan that has another name now is held by the customers of its former na
   const changes = ['plan starter is now basic', 'plans.basic.requests_per_hour: 100 → 40'];
   const file = `${gateway.file}.next`;
   await writeFile(file, stringify({ ...gateway.sections, ...renamed }));
-  const { stdout } = await tollgateFor(gateway)(['preview', file]);
+  const { stdout } = await tollgateHereFor(gateway)('preview', file);
   for (const change of changes) expect(stdout).toContain(` ${change}\n`);
   await rewrite(gateway, renamed);
   expect(await takeOver(gateway)).toBe('applied');
@@ -134,7 +134,7 @@ test('a plan that has another name now is held by the customers of its former na
     /^configuration reloaded: plan starter is now basic; plans\.basic\.requests_per_hour: 100 → 40$/,
   );
   expect((await callAdmin(gateway, '/status')).body.config.last_reload.changes).toEqual(changes);
-  expect((await tollgateFor(gateway)(['status'])).stdout).toContain(`LAST RELOAD\n${changes.join('\n')}\n`);
+  expect((await tollgateHereFor(gateway)('status')).stdout).toContain(`LAST RELOAD\n${changes.join('\n')}\n`);
   expect(await sawLine(gateway, /^basic 100 → 40: /)).toMatchObject({ plan: 'basic', before: 100, after: 40 });
   const answer = await read(system);
   expect(answer.status).toBe(200);
@@ -146,7 +146,7 @@ test('a plan that has another name now is held by the customers of its former na
   expect(decisions.filter((labels) => labels.includes('plan="basic"'))).toHaveLength(1);
   const explained = (await callAdmin(gateway, '/admin/v1/customers/acme/explain')).body;
   expect(explained).toMatchObject({ plan: 'starter', current_plan: 'basic', limit: 40, limit_source: 'plan' });
-  const shown = await tollgateFor(gateway)(['customers', 'show', 'acme']);
+  const shown = await tollgateHereFor(gateway)('customers', 'show', 'acme');
   expect(shown.stdout).toMatch(/^plan +starter\ncurrent_plan +basic$/m);
   expect(explained.origin).toMatch(/gateway\.yaml:\d+$/);
   expect((await callAdmin(gateway, '/admin/v1/customers', { body: { id: 'new', plan: 'starter' } })).status).toBe(422);
