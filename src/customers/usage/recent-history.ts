@@ -11,9 +11,12 @@ const MAX_CUSTOMERS = 1000;
 /** A customer's last 24 hours and 35 days. */
 interface RecentHistoryDocument {
   readonly customer: string;
-  readonly hours: readonly UsagePoint[];
-  readonly days: readonly UsagePoint[];
+  readonly hours: readonly PublicPoint[];
+  readonly days: readonly PublicPoint[];
 }
+
+/** As docs/openapi/public.yaml has it. */
+type PublicPoint = Omit<UsagePoint, 'refusedByCode'> & { readonly refused_by_code?: UsagePoint['refusedByCode'] };
 
 /** Serves customers' own history to clients. */
 export class RecentHistory {
@@ -49,7 +52,13 @@ export class RecentHistory {
 
   async #read(customer: string): Promise<RecentHistoryDocument> {
     const nowMs = await this.#history.nowMs();
-    const read = (step: Step) => usageSeries(this.#history, customer, step, seriesRange(step, nowMs, {}), nowMs);
+    const read = async (step: Step): Promise<PublicPoint[]> => {
+      const points = await usageSeries(this.#history, customer, step, seriesRange(step, nowMs, {}), nowMs);
+      return points.map(({ refusedByCode: codes, ...point }) => ({
+        ...point,
+        ...(codes && { refused_by_code: codes }),
+      }));
+    };
     const [hours, days] = await Promise.all([read('hour'), read('day')]);
     return { customer, hours, days };
   }
