@@ -2,7 +2,7 @@
  * Tries hourly limits on the usage history, which has a count for each clock hour. The hour of the quota slides, so it
  * spans two clock hours at most times, and what the history proves is:
  *
- * - `surely`: some clock hour has more requests than the limit.
+ * - `surely`: some clock hour has more units than the limit.
  * - `surely_not`: no two adjacent clock hours have more together.
  * - `perhaps`: anything else.
  */
@@ -58,24 +58,24 @@ type CustomerVerdict = CustomerHours['found'];
 export class CustomerHours {
   /** What the history says of the customer, as JSON shows it. */
   readonly found;
-  #last = { startMs: Number.NEGATIVE_INFINITY, requests: 0 };
+  #last = { startMs: Number.NEGATIVE_INFINITY, units: 0 };
 
   constructor(customer: string, plan: string, limit: number) {
     const none = { refused_at_least: 0, most_in_one_hour: 0, most_in_two_hours: 0 };
     this.found = { customer, plan, requests_per_hour: limit, verdict: 'surely_not' as Verdict, ...none };
   }
 
-  /** Adds a clock hour, later than those before. Hours without requests may be left out. */
-  add(startMs: number, requests: number): void {
+  /** Adds a clock hour, later than those before. Hours without units may be left out. */
+  add(startMs: number, units: number): void {
     const { found } = this;
     const { requests_per_hour: limit } = found;
-    const before = startMs - this.#last.startMs === HOUR_MS ? this.#last.requests : 0;
-    found.most_in_one_hour = Math.max(found.most_in_one_hour, requests);
-    found.most_in_two_hours = Math.max(found.most_in_two_hours, before + requests);
-    found.refused_at_least += Math.max(0, requests - limit);
+    const before = startMs - this.#last.startMs === HOUR_MS ? this.#last.units : 0;
+    found.most_in_one_hour = Math.max(found.most_in_one_hour, units);
+    found.most_in_two_hours = Math.max(found.most_in_two_hours, before + units);
+    found.refused_at_least += Math.max(0, units - limit);
     if (found.most_in_one_hour > limit) found.verdict = 'surely';
     else if (found.most_in_two_hours > limit) found.verdict = 'perhaps';
-    this.#last = { startMs, requests };
+    this.#last = { startMs, units };
   }
 }
 
@@ -102,8 +102,11 @@ async function simulate(options: SimulateOptions): Promise<void> {
   const client = await connect(options);
   const customers = await customersWith(ofPlans, ofCustomers, client);
   const from = options.from ?? readTime(DEFAULT_AGE, Date.now(), 'past') ?? '';
-  for await (const { customer, start, requests } of client.closedHours({ limit: PAGE_CUSTOMERS, from })) {
-    customers.get(customer)?.add(Date.parse(start), requests);
+  for await (const { customer, start, requests, units = requests } of client.closedHours({
+    limit: PAGE_CUSTOMERS,
+    from,
+  })) {
+    customers.get(customer)?.add(Date.parse(start), units);
   }
 
   const documents = [...customers.values()].map(({ found }) => found).toSorted(byVerdict);

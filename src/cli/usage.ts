@@ -115,12 +115,13 @@ function addHistoryCommands(usage: Command): void {
       const query = { step, from, to };
       const history = await client.call('GET /admin/v1/customers/:id/usage/history', { id, query });
       if (options.json) return printJson(history);
-      const most = Math.max(1, ...history.points.map(({ requests }) => requests));
+      const most = Math.max(1, ...history.points.map(({ units }) => units));
       const columns: Columns<(typeof history.points)[number]> = {
         ...startColumn(step),
         REQUESTS: 'requests',
+        UNITS: 'units',
         REFUSED: 'refused',
-        '': ({ requests, open }) => `${bar(requests / most)}${open ? ' (not over)' : ''}` || ' ',
+        '': ({ units, open }) => `${bar(units / most)}${open ? ' (not over)' : ''}` || ' ',
       };
       await print(formatTable(history.points, columns));
     });

@@ -63,6 +63,10 @@ export type Recorder = ReturnType<typeof createRecorder>;
 export function createRecorder({ metrics, accessLog, refusals, history, logger, clock }: RecorderParts) {
   let inFlight = 0;
 
+  function sent({ customer, plan, settings }: RequestContext): void {
+    history?.sent(plan, settings.routes.hasUnits ? customer : undefined);
+  }
+
   function finish(context: RequestContext, { status, problem, outcome, isAborted, closeReason }: Finish): void {
     // An unexpected error can follow after the end of the request was recorded.
     if (context.isRecorded) return;
@@ -71,7 +75,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     const durationMs = clock.monotonicMs() - context.startedAtMs;
     const { receivedBytes: bytesIn, bufferingMs = 0 } = context.body ?? {};
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
-    if (outcome?.wasSent) history?.sent(plan);
+    if (outcome?.wasSent) sent(context);
     inFlight--;
     metrics.inflight(-1);
     const backend = context.destination?.backend;
@@ -244,7 +248,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
 
     /** Records that a proxy was told that it may serve the request. */
     checked(context: RequestContext): void {
-      history?.sent(context.plan);
+      sent(context);
       finish(context, { status: 200 });
     },
 

@@ -254,6 +254,8 @@ export function createRouteTable(definitions: readonly RouteDefinition[], aliase
   }
 
   return {
+    /** Some requests take other units than 1, so the usage history counts requests, too. */
+    hasUnits: routes.some((route) => route.purpose === 'forward' && (route.units ?? 1) !== 1),
     /**
      * Finds the route of `path`, which must be valid (see path.ts) and have no query. If no entry with the path has the
      * method, the route is one that lacks it.

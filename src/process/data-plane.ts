@@ -103,7 +103,10 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       history: usageHistory,
       storeIsUp: () => store.isUp(),
       dropped: (count) =>
-        logger.warn({ count }, 'too many customers were refused: these refusals are not in the usage history'),
+        logger.warn(
+          { count },
+          'too many customers sent requests: these refusals and requests are not in the usage history',
+        ),
       clock,
       scheduler: systemScheduler,
     });

@@ -1,8 +1,8 @@
 /**
- * The usage history: requests and refusals per customer, and totals per plan, by UTC hour of the store's time.
+ * The usage history: units, requests and refusals per customer, and totals per plan, by UTC hour of the store's time.
  *
- * Requests per customer are exact: whatever grants or refunds units counts them in the same step (redis/window/window.lua,
- * embedded/windows.ts). Everything else is approximate: each instance collects it in memory and writes it every few seconds.
+ * Units are exact: whatever grants or refunds them counts them in the same step (redis/window/window.lua,
+ * embedded/windows.ts). Requests are not counted while each takes one unit. Everything else is approximate: each instance collects it in memory and writes it every few seconds.
  */
 import { dictionary } from '../base/dictionary.ts';
 
@@ -37,7 +37,9 @@ export interface HistoryRange {
 export interface CustomerHour {
   /** Start of the hour, wall time in ms. */
   readonly startMs: number;
-  /** Units counted against the quota. */
+  /** Counted against the quota. */
+  readonly units: number;
+  /** As many as units, where requests are not counted. */
   readonly requests: number;
   /** Number of refused requests by problem code. */
   readonly refused: Readonly<Record<string, number>>;
@@ -46,8 +48,13 @@ export interface CustomerHour {
 export interface CustomerDay {
   /** Start of the UTC day, wall time in ms. */
   readonly startMs: number;
+  readonly units: number;
+  /** 0 if they were not counted. */
   readonly requests: number;
 }
+
+/** In place of a problem code: requests that were sent, whatever they took from the quota. */
+export const REQUESTS = 'n';
 
 /** What is counted per plan. */
 export const TOTALS = ['requests', 'refused', 'upstream_errors'] as const;
@@ -63,11 +70,11 @@ export function noTotals(): Record<Total, number> {
   return { requests: 0, refused: 0, upstream_errors: 0 };
 }
 
-/** One count of a customer's hour: of refusals with a problem code, or of requests. */
+/** One count of a customer's hour: of refusals with a problem code, of units, or of {@link REQUESTS}. */
 export interface CustomerCount {
   /** Start of the hour, wall time in ms. */
   readonly hourMs: number;
-  /** Empty for requests. */
+  /** Empty for units. */
   readonly code: string;
   readonly count: number;
 }
@@ -82,15 +89,18 @@ export interface PlanCount {
 
 /** Returns the hours of one customer, oldest first. Counts of 0 are left out. */
 export function customerHours(counts: readonly CustomerCount[]): CustomerHour[] {
-  const hours = new Map<number, { requests: number; refused: Record<string, number> }>();
+  const hours = new Map<number, { units: number; requests?: number; refused: Record<string, number> }>();
   for (const { hourMs, code, count } of counts) {
     if (count <= 0) continue;
-    const hour = hours.get(hourMs) ?? { requests: 0, refused: dictionary<number>() };
-    if (code === '') hour.requests = count;
+    const hour = hours.get(hourMs) ?? { units: 0, refused: dictionary<number>() };
+    if (code === '') hour.units = count;
+    else if (code === REQUESTS) hour.requests = count;
     else hour.refused[code] = count;
     hours.set(hourMs, hour);
   }
-  return [...hours].map(([startMs, hour]) => ({ startMs, ...hour })).toSorted((a, b) => a.startMs - b.startMs);
+  return [...hours]
+    .map(([startMs, hour]) => ({ startMs, requests: hour.units, ...hour }))
+    .toSorted((a, b) => a.startMs - b.startMs);
 }
 
 /** Returns the hours of plans, oldest first and then by plan. */
@@ -106,7 +116,8 @@ export function planHours(totals: readonly PlanCount[]): PlanHour[] {
 
 /** Counts that an instance collected. Each is added to what is stored. */
 export interface CollectedUsage {
-  readonly refusals: readonly (CustomerCount & { readonly customer: string })[];
+  /** Of refusals and requests. */
+  readonly counts: readonly (CustomerCount & { readonly customer: string })[];
   readonly totals: readonly PlanCount[];
   /** When these were collected: wall time of the store in ms. */
   readonly atMs?: number;

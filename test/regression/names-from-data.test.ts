@@ -61,7 +61,7 @@ it('the embedded store counts refusal codes with such names', async () => {
   await admin.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
   const hourMs = Math.floor(((await admin.store.usageHistory?.nowMs()) ?? 0) / 3_600_000) * 3_600_000;
   const refusals = HOSTILE.map((code) => ({ customer: 'acme', hourMs, code, count: 2 }));
-  await admin.store.usageHistory?.add({ refusals, totals: [], near: [] });
+  await admin.store.usageHistory?.add({ counts: refusals, totals: [], near: [] });
   const { body } = await admin.call('GET', '/admin/v1/customers/acme/usage/history');
   expect(Object.entries(body.points.at(-1).refused_by_code).toSorted()).toEqual(
     HOSTILE.map((code) => [code, 2]).toSorted(),

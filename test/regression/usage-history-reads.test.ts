@@ -11,7 +11,7 @@ import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 const HOURS_DAYS = 35;
 const CUSTOMERS = ['acme', 'globex', 'initech'];
-const NONE = { refusals: [], totals: [], near: [] };
+const NONE = { counts: [], totals: [], near: [] };
 
 let redis: RedisServer;
 let started = 0;
@@ -40,7 +40,7 @@ test('an export from 1970 reads only the days that are kept, and loses none of t
   const { admin, history, hourMs } = await start();
   const oldestMs = Math.floor(hourMs / DAY_MS) * DAY_MS - HOURS_DAYS * DAY_MS;
   const refusals = CUSTOMERS.map((customer) => ({ customer, hourMs: oldestMs, code: 'suspended', count: 1 }));
-  await history.add({ ...NONE, refusals });
+  await history.add({ ...NONE, counts: refusals });
   const { result, hashes } = await hashesReadBy(async () => {
     const query = 'from=1970-01-01T00:00:00Z&to=9999-01-01T00:00:00Z&format=csv';
     const response = await fetch(`${admin.origin}/admin/v1/usage/export?${query}`, {

@@ -6,7 +6,7 @@ import type { OpenedStore } from './opened-store.ts';
 
 export const RETENTION: UsageRetention = { hoursDays: 35, days: 400 };
 
-const NONE = { refusals: [], totals: [], near: [] };
+const NONE = { counts: [], totals: [], near: [] };
 
 export function historyContract(name: string, open: () => Promise<OpenedStore>): void {
   async function openHistory(customers: readonly string[] = ['acme', 'other', 'a', 'b', 'c']) {
@@ -34,24 +34,59 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       ]);
       const range = { fromMs: hour * HOUR_MS, toMs: storeTimeMs + HOUR_MS };
       const [hours = []] = await history.hours(['acme'], range);
-      expect(hours.reduce((sum, { requests }) => sum + requests, 0)).toBe(20);
+      expect(hours.reduce((sum, { units }) => sum + units, 0)).toBe(20);
     });
 
     test('adds refusals by customer, hour and code', async () => {
       const { history, hourMs } = await openHistory();
       const refusal = { customer: 'acme', hourMs, code: 'quota_exceeded', count: 2 };
       const earlier = { ...refusal, hourMs: hourMs - 2 * HOUR_MS, code: 'too_many_requests', count: 1 };
-      await history.add({ ...NONE, refusals: [refusal, earlier, { ...refusal, customer: 'other' }] });
-      await history.add({ ...NONE, refusals: [{ ...refusal, count: 3 }] });
+      await history.add({ ...NONE, counts: [refusal, earlier, { ...refusal, customer: 'other' }] });
+      await history.add({ ...NONE, counts: [{ ...refusal, count: 3 }] });
       const range = { fromMs: hourMs - DAY_MS, toMs: hourMs + HOUR_MS };
       expect(await history.hours(['acme', 'nobody', 'other'], range)).toEqual([
         [
-          { startMs: hourMs - 2 * HOUR_MS, requests: 0, refused: { too_many_requests: 1 } },
-          { startMs: hourMs, requests: 0, refused: { quota_exceeded: 5 } },
+          { startMs: hourMs - 2 * HOUR_MS, requests: 0, units: 0, refused: { too_many_requests: 1 } },
+          { startMs: hourMs, requests: 0, units: 0, refused: { quota_exceeded: 5 } },
         ],
         [],
-        [{ startMs: hourMs, requests: 0, refused: { quota_exceeded: 2 } }],
+        [{ startMs: hourMs, requests: 0, units: 0, refused: { quota_exceeded: 2 } }],
       ]);
+    });
+
+    test('has the units of each hour and day, and requests where they were counted', async () => {
+      const { store } = await open();
+      const { records, usageHistory: history, windows } = store;
+      if (history === undefined) throw new Error('the store was opened without a history');
+      await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+      const request = { customer: 'acme', ahead: 0, limits: hourly(1000), holdMs: 2000, refunds: [] };
+      const { storeTimeMs } = await windows.reserve({ ...request, need: 45, heaviest: 5 });
+      const hourMs = Math.floor(storeTimeMs / HOUR_MS) * HOUR_MS;
+      const dayMs = Math.floor(hourMs / DAY_MS) * DAY_MS;
+      const range = { fromMs: dayMs - DAY_MS, toMs: dayMs + DAY_MS };
+      const read = async () => [(await history.hours(['acme'], range))[0], await history.days('acme', range)];
+      expect(await read()).toEqual([
+        [{ startMs: hourMs, units: 45, requests: 45, refused: {} }],
+        [{ startMs: dayMs, units: 45, requests: 0 }],
+      ]);
+      const sent = { customer: 'acme', hourMs, code: 'n', count: 9 };
+      const yesterday = { ...sent, hourMs: dayMs - HOUR_MS, count: 2 };
+      await history.add({ ...NONE, counts: [sent, yesterday, { ...sent, customer: 'unknown' }] });
+      await history.add({ ...NONE, counts: [{ ...sent, count: 1 }] });
+      expect(await read()).toEqual([
+        [
+          { startMs: dayMs - HOUR_MS, units: 0, requests: 2, refused: {} },
+          { startMs: hourMs, units: 45, requests: 10, refused: {} },
+        ],
+        [
+          { startMs: dayMs - DAY_MS, units: 0, requests: 2 },
+          { startMs: dayMs, units: 45, requests: 10 },
+        ],
+      ]);
+      expect(await history.refused(0, 10)).toEqual([]);
+      expect(await history.days('unknown', range)).toEqual([]);
+      await records.deleteCustomer('acme');
+      expect(await read()).toEqual([[], []]);
     });
 
     test('reads only the hours of the range: its start, not its end', async () => {
@@ -62,7 +97,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         code: 'quota_exceeded',
         count: 1,
       }));
-      await history.add({ ...NONE, refusals });
+      await history.add({ ...NONE, counts: refusals });
       const [hours] = await history.hours(['acme'], { fromMs: hourMs - HOUR_MS, toMs: hourMs });
       expect(hours?.map(({ startMs }) => startMs)).toEqual([hourMs - HOUR_MS]);
     });
@@ -118,7 +153,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       const { records, history, hourMs } = await openHistory();
       const collected = ['acme', 'other'].map((customer) => ({ customer, hourMs, code: 'quota_exceeded', count: 2 }));
       const near = ['acme', 'other'].map((customer) => ({ customer, percent: 99 }));
-      await history.add({ ...NONE, refusals: collected, near });
+      await history.add({ ...NONE, counts: collected, near });
       await records.deleteCustomer('acme');
       const range = { fromMs: hourMs - DAY_MS, toMs: hourMs + HOUR_MS };
       const read = async () => [
@@ -127,7 +162,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
         (await history.refused(0, 10)).filter(({ customer }) => customer === 'acme'),
       ];
       expect(await read()).toEqual([[[]], ['other'], []]);
-      await history.add({ ...NONE, refusals: collected, near });
+      await history.add({ ...NONE, counts: collected, near });
       expect(await read()).toEqual([[[]], ['other'], []]);
     });
 

@@ -38,7 +38,7 @@ interface Windows {
   /** Loses the window, but not the history. Undefined where that cannot be. */
   loseWindow?(): Promise<void>;
   hours(fromMs: number, toMs: number): Promise<readonly CustomerHour[]>;
-  days(fromMs: number, toMs: number): Promise<readonly { startMs: number; requests: number }[]>;
+  days(fromMs: number, toMs: number): Promise<readonly { startMs: number; units: number }[]>;
 }
 
 const step: fc.Arbitrary<Step> = fc.oneof(
@@ -114,13 +114,13 @@ async function replay(windows: Windows, startMs: number, history: readonly Step[
   }
   const [fromMs, toMs] = [startMs - DAY_MS, nowMs + HOUR_MS];
   const hours = [...expected].filter(([, units]) => units > 0).toSorted(([a], [b]) => a - b);
-  expect((await windows.hours(fromMs, toMs)).map(({ startMs, requests }) => [startMs, requests])).toEqual(hours);
+  expect((await windows.hours(fromMs, toMs)).map(({ startMs, units }) => [startMs, units])).toEqual(hours);
   const days = new Map<number, number>();
   for (const [hourMs, units] of hours) {
     const dayMs = Math.floor(hourMs / DAY_MS) * DAY_MS;
     days.set(dayMs, (days.get(dayMs) ?? 0) + units);
   }
-  expect((await windows.days(fromMs, toMs)).map(({ startMs, requests }) => [startMs, requests])).toEqual([...days]);
+  expect((await windows.days(fromMs, toMs)).map(({ startMs, units }) => [startMs, units])).toEqual([...days]);
 }
 
 function refundOf({ counts: [{ policy, epoch }], bucket, session }: Grant, units: number, hour: number): Refund {
@@ -218,7 +218,9 @@ test('a key of another type does not keep the quota from working', async () => {
   const windows = overRedis();
   await redis.command('SET', `run-${runs}:usage:{acme}:20960229`, 'garbage');
   expect(await windows.reserve(nowMs, 3, 2000, 'epoch')).toMatchObject({ granted: 3, counts: [{ used: 3 }] });
-  expect(await windows.days(nowMs - DAY_MS, nowMs)).toEqual([{ startMs: Date.UTC(2096, 1, 29), requests: 3 }]);
+  expect(await windows.days(nowMs - DAY_MS, nowMs)).toEqual([
+    { startMs: Date.UTC(2096, 1, 29), units: 3, requests: 0 },
+  ]);
 });
 
 test('a refund after the history was deleted leaves nothing behind', async () => {
@@ -247,48 +249,48 @@ describe.each([
   async function opened() {
     const { windows, close } = await open();
     onTestFinished(close);
-    const requests = async () =>
-      (await windows.hours(hourMs, nextMs + HOUR_MS)).map(({ startMs, requests }) => [startMs, requests]);
-    return { windows, requests };
+    const units = async () =>
+      (await windows.hours(hourMs, nextMs + HOUR_MS)).map(({ startMs, units }) => [startMs, units]);
+    return { windows, units };
   }
 
   test('an exported hour stays what it was when a gateway that was cut off reports, and the sum is right', async () => {
-    const { windows, requests } = await opened();
+    const { windows, units } = await opened();
     await windows.reserve(nextMs - 1000, 3, 2000, 'epoch');
-    expect(await requests()).toEqual([[hourMs, 3]]);
+    expect(await units()).toEqual([[hourMs, 3]]);
     await windows.charge(exportMs, { ageMs: 600_000, units: 60 });
-    expect(await requests()).toEqual([
+    expect(await units()).toEqual([
       [hourMs, 3],
       [nextMs, 60],
     ]);
   });
 
   test('an exported hour stays what it was when a gateway that stood still refunds, and the sum is right', async () => {
-    const { windows, requests } = await opened();
+    const { windows, units } = await opened();
     const grant = await windows.reserve(nextMs - 1000, 128, 2000, 'epoch');
     await windows.reserve(exportMs, 20, 2000, 'unused');
     await windows.refund(exportMs, refundOf(grant, 9, hourMs / HOUR_MS));
-    expect(await requests()).toEqual([
+    expect(await units()).toEqual([
       [hourMs, 128],
       [nextMs, 11],
     ]);
     // At most what the current hour has.
     await windows.refund(exportMs, refundOf(grant, 12, hourMs / HOUR_MS));
-    expect(await requests()).toEqual([[hourMs, 128]]);
+    expect(await units()).toEqual([[hourMs, 128]]);
   });
 
   test('the deleted customer of the same id takes no requests from the history of a new one', async () => {
-    const { windows, requests } = await opened();
+    const { windows, units } = await opened();
     const former = await windows.reserve(hourMs, 8, 10_000, 'former');
     await windows.reset();
     await windows.delete();
     await windows.reserve(hourMs, 20, 2000, 'new');
     await windows.refund(hourMs, refundOf(former, 3, hourMs / HOUR_MS));
-    expect(await requests()).toEqual([[hourMs, 20]]);
+    expect(await units()).toEqual([[hourMs, 20]]);
   });
 
   test('however often usage is reset, refunds of earlier leases are subtracted from the history, not from the quota', async () => {
-    const { windows, requests } = await opened();
+    const { windows, units } = await opened();
     const grants: Grant[] = [];
     for (const epoch of ['a', 'b', 'c', 'd']) {
       grants.push(await windows.reserve(hourMs, 10, 2000, epoch));
@@ -296,7 +298,7 @@ describe.each([
     }
     await windows.reserve(hourMs, 5, 2000, 'e');
     for (const grant of grants) await windows.refund(hourMs, refundOf(grant, 4, hourMs / HOUR_MS));
-    expect(await requests()).toEqual([[hourMs, 29]]);
+    expect(await units()).toEqual([[hourMs, 29]]);
     expect(await windows.reserve(hourMs, 0, 0, 'f')).toMatchObject({ counts: [{ used: 5 }] });
   });
 });

@@ -75,7 +75,7 @@ export async function fillStore(
   await inTurns(pieces(filled, 1000), async (piece, at) => {
     const rare = piece.filter((_, index) => (at * 1000 + index) % RARE === 0);
     await store.usageHistory?.add({
-      refusals: [
+      counts: [
         ...Array.from({ length: HISTORY_DAYS }, (_, day) =>
           piece.map(({ id }) => ({
             customer: id,

@@ -149,7 +149,8 @@ export const USAGE_HISTORY = z.object({
     .array(
       z.object({
         ...POINT,
-        requests: COUNT.describe('Requests that counted against the quota. Exact.'),
+        requests: COUNT.describe('Requests that were sent to the backend. Exact while every route takes one unit.'),
+        units: COUNT.describe('What they took from the quota. Exact.'),
         refused: COUNT.describe('Refused requests. Approximate: see docs/usage.md.'),
         refused_by_code: z.record(z.string(), COUNT).optional().describe('Absent if none was refused.'),
       }),

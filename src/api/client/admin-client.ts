@@ -35,7 +35,12 @@ interface AnyRequest {
 type ExportQuery = RequestOf<'GET /admin/v1/usage/export'>['query'];
 
 /** One line of the usage export. */
-const CLOSED_HOUR = z.object({ customer: CUSTOMER_ID, start: TIME, requests: z.int().min(0) });
+const CLOSED_HOUR = z.object({
+  customer: CUSTOMER_ID,
+  start: TIME,
+  requests: z.int().min(0),
+  units: z.int().min(0).optional(),
+});
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 const CUSTOMER_PATH = /^\/admin\/v1\/customers\/([^/?]+)/;

@@ -1,5 +1,5 @@
 /**
- * Collects the approximate part of the usage history in memory, and adds it to the store every 10 s: refusals per
+ * Collects the approximate part of the usage history in memory, and adds it to the store every 10 s: refusals and requests per
  * customer, totals per plan, and customers near their limits. A crash loses at most the counts of the last 10 s.
  */
 import type { Clock, Scheduler } from '../../base/clock.ts';
@@ -8,6 +8,7 @@ import {
   HOUR_MS,
   noTotals,
   type PlanHour,
+  REQUESTS,
   TOTALS,
   type Total,
   type UsageHistory,
@@ -21,7 +22,7 @@ const MAX_ENTRIES = 20_000;
 interface HistoryCollectorOptions {
   readonly history: Pick<UsageHistory, 'add' | 'nowMs'>;
   readonly storeIsUp: () => boolean;
-  /** Called with the number of refusals that were not counted, because too many customers were refused at once. */
+  /** Called with the number of refusals and requests that were not counted, because they were of too many customers. */
   readonly dropped: (count: number) => void;
   readonly clock: Pick<Clock, 'nowMs'>;
   readonly scheduler: Pick<Scheduler, 'after'>;
@@ -29,8 +30,8 @@ interface HistoryCollectorOptions {
 
 export class HistoryCollector {
   readonly #options: HistoryCollectorOptions;
-  /** By hour of the store's time, problem code and customer. */
-  #refusals = new Map<
+  /** By hour of the store's time, problem code or {@link REQUESTS}, and customer. */
+  #counts = new Map<
     string,
     { readonly customer: string; readonly hourMs: number; readonly code: string; count: number }
   >();
@@ -56,18 +57,22 @@ export class HistoryCollector {
   /** Counts a refusal. `customer` is undefined for a request without a valid key. */
   refused(customer: string | undefined, plan: string, code: string): void {
     this.#totalsOf(plan).refused++;
-    if (customer === undefined) return;
-    const hourMs = this.#hourMs();
-    const id = `${hourMs} ${code} ${customer}`;
-    const known = this.#refusals.get(id);
-    if (known !== undefined) known.count++;
-    else if (this.#refusals.size < MAX_ENTRIES) this.#refusals.set(id, { customer, hourMs, code, count: 1 });
-    else this.#dropped++;
+    if (customer !== undefined) this.#count(customer, code);
   }
 
-  /** Counts a request that was sent to an upstream. */
-  sent(plan: string): void {
+  /** Counts a request that was sent to an upstream. `customer`: undefined where each request takes one unit. */
+  sent(plan: string, customer?: string): void {
     this.#totalsOf(plan).requests++;
+    if (customer !== undefined) this.#count(customer, REQUESTS);
+  }
+
+  #count(customer: string, code: string): void {
+    const hourMs = this.#hourMs();
+    const id = `${hourMs} ${code} ${customer}`;
+    const known = this.#counts.get(id);
+    if (known !== undefined) known.count++;
+    else if (this.#counts.size < MAX_ENTRIES) this.#counts.set(id, { customer, hourMs, code, count: 1 });
+    else this.#dropped++;
   }
 
   /** Counts a request for which the upstream gave no complete response, or a response of status 500 or above. */
@@ -112,17 +117,17 @@ export class HistoryCollector {
     } catch {
       return;
     }
-    const [refusals, totals, near, droppedRefusals] = [this.#refusals, this.#totals, this.#near, this.#dropped];
-    [this.#refusals, this.#totals, this.#near, this.#dropped] = [new Map(), [], new Map(), 0];
+    const [counts, totals, near, droppedCounts] = [this.#counts, this.#totals, this.#near, this.#dropped];
+    [this.#counts, this.#totals, this.#near, this.#dropped] = [new Map(), [], new Map(), 0];
     this.#lastTotals.clear();
-    if (droppedRefusals > 0) dropped(droppedRefusals);
+    if (droppedCounts > 0) dropped(droppedCounts);
     if (totals.length + near.size === 0) return;
     const counted = totals.flatMap(({ startMs, plan, counts }) =>
       TOTALS.map((what) => ({ plan, hourMs: startMs, what, count: counts[what] })).filter(({ count }) => count > 0),
     );
     const collected = {
-      refusals: Array.from(refusals.values(), ({ hourMs, ...refusal }) => {
-        return { ...refusal, hourMs: unlessClosed(hourMs / HOUR_MS, storeMs) * HOUR_MS };
+      counts: Array.from(counts.values(), ({ hourMs, ...counted }) => {
+        return { ...counted, hourMs: unlessClosed(hourMs / HOUR_MS, storeMs) * HOUR_MS };
       }),
       totals: counted,
       atMs: storeMs,

@@ -1,4 +1,4 @@
-/** The exact usage of closed hours in the formats that billing systems read: one line per customer and hour. */
+/** The usage of closed hours in the formats that billing systems read: one line per customer and hour. */
 import { createHash } from 'node:crypto';
 import { type CustomerHour, HOUR_MS } from '../../store/usage-history.ts';
 import { isoTime } from './usage-series.ts';
@@ -37,7 +37,8 @@ function stripeIdOf(customer: string, hour: CustomerHour): string {
 
 function rowOf(customer: string, hour: CustomerHour) {
   const refused = Object.values(hour.refused).reduce((sum, count) => sum + count, 0);
-  return { id: idOf(customer, hour), customer, start: isoTime(hour.startMs), requests: hour.requests, refused };
+  const { startMs, requests, units } = hour;
+  return { id: idOf(customer, hour), customer, start: isoTime(startMs), requests, refused, units };
 }
 
 const JSON_LINES = 'application/x-ndjson; charset=utf-8';
@@ -46,7 +47,7 @@ export const ENCODINGS: Readonly<Record<ExportFormat, Encoding>> = {
   // No value needs quotes: customer ids and times contain neither commas nor quotation marks.
   csv: {
     contentType: 'text/csv; charset=utf-8; header=present',
-    header: 'id,customer,start,requests,refused\n',
+    header: 'id,customer,start,requests,refused,units\n',
     line: (customer, hour) => `${Object.values(rowOf(customer, hour)).join(',')}\n`,
   },
   jsonl: {
@@ -57,7 +58,7 @@ export const ENCODINGS: Readonly<Record<ExportFormat, Encoding>> = {
   cloudevents: {
     contentType: JSON_LINES,
     line: (customer, hour) => {
-      const { id, start, requests, refused } = rowOf(customer, hour);
+      const { id, start, requests, refused, units } = rowOf(customer, hour);
       return jsonLine({
         specversion: '1.0',
         id,
@@ -66,7 +67,7 @@ export const ENCODINGS: Readonly<Record<ExportFormat, Encoding>> = {
         subject: customer,
         time: start,
         datacontenttype: 'application/json',
-        data: { requests, refused },
+        data: { requests, refused, units },
       });
     },
   },
@@ -78,7 +79,7 @@ export const ENCODINGS: Readonly<Record<ExportFormat, Encoding>> = {
         event_name: 'api_requests',
         identifier: stripeIdOf(customer, hour),
         timestamp: hour.startMs / 1000,
-        payload: { stripe_customer_id: customer, value: String(hour.requests) },
+        payload: { stripe_customer_id: customer, value: String(hour.units) },
       }),
   },
 };

@@ -21,6 +21,7 @@ export interface UsagePoint {
   /** ISO 8601 UTC. */
   readonly start: string;
   readonly requests: number;
+  readonly units: number;
   readonly refused: number;
   readonly refusedByCode?: Readonly<Record<string, number>>;
   /** The hour or day is not over, so its counts still grow. */
@@ -61,22 +62,30 @@ export async function usageSeries(
   const past = upTo(nowMs, range);
   const [hours = []] = await history.hours([customer], past);
   const requests = new Map<number, number>();
+  const units = new Map<number, number>();
   const refused = new Map<number, Record<string, number>>();
   for (const hour of hours) {
     const startMs = Math.floor(hour.startMs / STEP_MS[step]) * STEP_MS[step];
     requests.set(startMs, (requests.get(startMs) ?? 0) + hour.requests);
+    units.set(startMs, (units.get(startMs) ?? 0) + hour.units);
     const codes = refused.get(startMs) ?? dictionary<number>();
     for (const [code, count] of Object.entries(hour.refused)) codes[code] = (codes[code] ?? 0) + count;
     refused.set(startMs, codes);
   }
   // Days are kept longer than hours.
-  if (step === 'day') for (const day of await history.days(customer, past)) requests.set(day.startMs, day.requests);
+  for (const day of step === 'day' ? await history.days(customer, past) : []) {
+    units.set(day.startMs, day.units);
+    // The hours also have those of hours in which requests were not counted.
+    const inHours = requests.get(day.startMs) ?? 0;
+    requests.set(day.startMs, day.requests === 0 ? day.units : Math.max(inHours, day.requests));
+  }
   return startsOf(step, range).map((startMs) => {
     const codes = refused.get(startMs) ?? {};
     const total = Object.values(codes).reduce((sum, count) => sum + count, 0);
     return {
       ...pointHead(step, startMs, nowMs),
       requests: requests.get(startMs) ?? 0,
+      units: units.get(startMs) ?? 0,
       refused: total,
       ...(total > 0 && { refusedByCode: codes }),
     };

@@ -10,6 +10,8 @@ export interface ChartPoint {
   /** ISO 8601. */
   readonly start: string;
   readonly admitted: number;
+  /** The requests that took `admitted` units; undefined: `admitted` are requests. */
+  readonly requests?: number | undefined;
   readonly refused: number;
 }
 
@@ -49,7 +51,8 @@ export function Chart(props: { label: string; points: readonly ChartPoint[]; lim
   }, [content]);
 
   const sum = (of: 'admitted' | 'refused') => points.reduce((total, point) => total + point[of], 0);
-  const summary = `${count(sum('admitted'))} admitted, ${count(sum('refused'))} refused`;
+  const admitted = nameOfAdmitted(points);
+  const summary = `${count(sum('admitted'))} ${admitted.toLowerCase()}, ${count(sum('refused'))} refused`;
   return html`<figure class="chart">
     ${isFar && html`<figcaption>↑ Limit: ${count(given)} per hour</figcaption>`}
     <div ref=${place} role="img" aria-label=${`${label}: ${summary}`}></div>
@@ -60,12 +63,19 @@ export function Chart(props: { label: string; points: readonly ChartPoint[]; lim
         empty: 'No data.',
         columns: [
           ['From', ({ start }) => time(start)],
-          ['Admitted', ({ admitted }) => count(admitted), 'number'],
+          ...(points[0]?.requests === undefined
+            ? []
+            : [['Requests', ({ requests = 0 }: ChartPoint) => count(requests), 'number'] as const]),
+          [admitted, ({ admitted }) => count(admitted), 'number'],
           ['Refused', ({ refused }) => count(refused), 'number'],
         ],
       })}
     </details>
   </figure>`;
+}
+
+function nameOfAdmitted([point]: readonly ChartPoint[]): string {
+  return point?.requests === undefined ? 'Admitted' : 'Units admitted';
 }
 
 /** Refused requests are stacked on the admitted ones: the bars behind are as high as both together. */
@@ -130,7 +140,7 @@ function optionsFor(element: HTMLElement, points: readonly ChartPoint[], limit: 
           seconds === null ? '' : `${localTime(seconds * 1000)} (${utcTime(seconds * 1000)})`,
       },
       bars('Refused', color('--chart-refused'), ({ refused }) => refused),
-      bars('Admitted', color('--chart-admitted'), ({ admitted }) => admitted),
+      bars(nameOfAdmitted(points), color('--chart-admitted'), ({ admitted }) => admitted),
       ...(limit === undefined ? [] : [limitLine]),
     ],
   };

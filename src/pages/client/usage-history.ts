@@ -45,7 +45,10 @@ export function UsageHistory({ customer, limit, refusals }: UsageHistoryProps) {
   return html`<${Panel} title="History" wide actions=${choices} command=${line}>
     ${loaded(history, ({ points }) => {
       const counts = refusedByCode(points);
-      const bars = points.map(({ start, requests, refused }) => ({ start, admitted: requests, refused }));
+      const inUnits = points.some(({ requests, units }) => requests !== units);
+      const bars = points.map(({ start, requests, units, refused }) => {
+        return { start, admitted: units, refused, requests: inUnits ? requests : undefined };
+      });
       return html`<${Chart} label=${`Requests of the last ${label}`} points=${bars} limit=${step === 'hour' ? limit : undefined} />
         ${counts.length > 0 && refusals(counts, label)}`;
     })}

@@ -155,6 +155,7 @@ const MIGRATIONS = [
   ALTER TABLE customer ADD COLUMN suspended_until TEXT;
 `,
   'CREATE TABLE maintenance (id INTEGER PRIMARY KEY, record TEXT NOT NULL) STRICT',
+  'ALTER TABLE usage_day RENAME COLUMN requests TO units; ALTER TABLE usage_day ADD COLUMN requests INTEGER NOT NULL DEFAULT 0',
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

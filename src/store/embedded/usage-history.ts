@@ -9,6 +9,7 @@ import {
   type NearCustomer,
   type PlanCount,
   planHours,
+  REQUESTS,
   type UsageHistory,
   type UsageRetention,
 } from '../usage-history.ts';
@@ -32,11 +33,11 @@ export function historyWriter(sql: Sql): (customer: string, hour: number, units:
       INSERT INTO usage_hour (customer, hour, code, count) VALUES (${customer}, ${hour}, '', ${added})
       ON CONFLICT DO UPDATE SET count = count + excluded.count`;
     sql.run`
-      INSERT INTO usage_day (customer, day, requests) VALUES (${customer}, ${day}, ${added})
-      ON CONFLICT DO UPDATE SET requests = max(0, requests + excluded.requests)`;
+      INSERT INTO usage_day (customer, day, units) VALUES (${customer}, ${day}, ${added})
+      ON CONFLICT DO UPDATE SET units = max(0, units + excluded.units)`;
     if (added > 0) return;
     sql.run`DELETE FROM usage_hour WHERE customer = ${customer} AND hour = ${hour} AND count <= 0`;
-    sql.run`DELETE FROM usage_day WHERE customer = ${customer} AND day = ${day} AND requests <= 0`;
+    sql.run`DELETE FROM usage_day WHERE customer = ${customer} AND day = ${day} AND units <= 0 AND requests = 0`;
   };
 }
 
@@ -69,9 +70,9 @@ export function embeddedUsageHistory(context: EmbeddedContext, retention: UsageR
       run(
         'read_history',
         () => sql.all<CustomerDay>`
-          SELECT day * ${DAY_MS} AS startMs, requests FROM usage_day
+          SELECT day * ${DAY_MS} AS startMs, units, requests FROM usage_day
           WHERE customer = ${customer} AND day >= ${Math.floor(fromMs / DAY_MS)} AND day < ${Math.ceil(toMs / DAY_MS)}
-            AND requests > 0 ORDER BY day`,
+            AND units + requests > 0 ORDER BY day`,
       ),
 
     totals: ({ fromMs, toMs }) =>
@@ -81,14 +82,19 @@ export function embeddedUsageHistory(context: EmbeddedContext, retention: UsageR
           WHERE hour >= ${Math.ceil(fromMs / HOUR_MS)} AND hour < ${Math.ceil(toMs / HOUR_MS)}`),
       ),
 
-    add: ({ refusals, totals, near }) =>
+    add: ({ counts, totals, near }) =>
       transact('add_usage', () => {
         sweep();
-        for (const { customer, hourMs, code, count } of refusals) {
+        for (const { customer, hourMs, code, count } of counts) {
           sql.run`
             INSERT INTO usage_hour (customer, hour, code, count)
             SELECT id, ${hourMs / HOUR_MS}, ${code}, ${count} FROM customer WHERE id = ${customer}
             ON CONFLICT DO UPDATE SET count = count + excluded.count`;
+          if (code !== REQUESTS) continue;
+          sql.run`
+            INSERT INTO usage_day (customer, day, units, requests)
+            SELECT id, ${Math.floor(hourMs / DAY_MS)}, 0, ${count} FROM customer WHERE id = ${customer}
+            ON CONFLICT DO UPDATE SET requests = requests + excluded.requests`;
         }
         for (const { plan, hourMs, what, count } of totals) {
           sql.run`

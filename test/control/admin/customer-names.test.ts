@@ -19,7 +19,7 @@ overBothStores((start) => {
       holdMs: 1000,
       refunds: [],
     });
-    await admin.store.usageHistory?.add({ refusals: [], totals: [], near: [{ customer: 'acme', percent: 99 }] });
+    await admin.store.usageHistory?.add({ counts: [], totals: [], near: [{ customer: 'acme', percent: 99 }] });
     const notices = [newNotice('quota.exceeded', 0, {}), newNotice('quota.exceeded', 0, {})] as const;
     for (const [at, notice] of notices.entries()) {
       await admin.store.notices.addOnce({ customer: 'acme', marks: [`${at}`], untilMs: Date.now() + 60_000, notice });

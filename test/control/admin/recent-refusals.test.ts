@@ -37,7 +37,7 @@ async function start(own: readonly { customer: string; code: string; count: numb
     await store.records.createCustomer({ id: customer, plan: 'starter', suspended: false });
     const hour = hourMs - hoursAgo * HOUR_MS;
     const refusal = { customer, code, count, hourMs: hour };
-    return history.add({ refusals: [refusal], totals: [], near: [], atMs: atMs - hoursAgo * HOUR_MS });
+    return history.add({ counts: [refusal], totals: [], near: [], atMs: atMs - hoursAgo * HOUR_MS });
   };
   return { admin, history, records: store.records, add };
 }

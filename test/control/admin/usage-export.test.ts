@@ -40,7 +40,7 @@ async function startWith(start: StartAdmin, customers: number) {
   const refusals = ids.flatMap((customer) =>
     hours.map((hourMs) => ({ customer, hourMs, code: 'quota_exceeded', count: 7 })),
   );
-  await stored.add({ refusals, totals: [], near: [] });
+  await stored.add({ counts: refusals, totals: [], near: [] });
   const expected = ids.flatMap((id) => hours.map((ms) => `${id}/${new Date(ms).toISOString().replace('.000', '')}`));
   const close = async () => {
     await served.close();
@@ -184,7 +184,7 @@ overBothStores((start) => {
       await admin.records.createCustomer({ id: customer, plan: 'starter', suspended: false });
       const hours = [hourMs - 10 * HOUR_MS, hourMs];
       const refusals = hours.map((hourMs) => ({ customer, hourMs, code: 'quota_exceeded', count: 1 }));
-      await stored.add({ refusals, totals: [], near: [] });
+      await stored.add({ counts: refusals, totals: [], near: [] });
     }
     const lines: string[] = [];
     for (let path: string | undefined = '/admin/v1/usage/export?limit=1'; path !== undefined; ) {

@@ -4,7 +4,7 @@ import { DAY_MS, HOUR_MS, type UsageHistory } from '../../../src/store/usage-his
 import { hourly } from '../../../src/store/windows.ts';
 import { overBothStores, startAdmin, type TestAdmin, TOKEN } from './support.ts';
 
-const NONE = { refusals: [], totals: [], near: [] };
+const NONE = { counts: [], totals: [], near: [] };
 
 async function withHistory(admin: TestAdmin): Promise<{ history: UsageHistory; hourMs: number }> {
   for (const id of ['acme', 'globex', 'initech']) {
@@ -37,7 +37,7 @@ overBothStores((start) => {
     const admin = await start();
     const { history, hourMs } = await withHistory(admin);
     const refusal = { customer: 'acme', hourMs: hourMs - 2 * HOUR_MS, code: 'quota_exceeded', count: 4 };
-    await history.add({ ...NONE, refusals: [refusal] });
+    await history.add({ ...NONE, counts: [refusal] });
     await admin.store.windows.reserve({
       customer: 'acme',
       need: 3,
@@ -50,13 +50,19 @@ overBothStores((start) => {
     expect(body).toMatchObject({ customer: 'acme', step: 'hour' });
     expect(body.points).toHaveLength(24);
     expect(body.points.slice(-3)).toEqual([
-      { start: isoTime(hourMs - 2 * HOUR_MS), requests: 0, refused: 4, refused_by_code: { quota_exceeded: 4 } },
-      { start: isoTime(hourMs - HOUR_MS), requests: 0, refused: 0 },
-      { start: isoTime(hourMs), requests: 3, refused: 0, open: true },
+      {
+        start: isoTime(hourMs - 2 * HOUR_MS),
+        requests: 0,
+        units: 0,
+        refused: 4,
+        refused_by_code: { quota_exceeded: 4 },
+      },
+      { start: isoTime(hourMs - HOUR_MS), requests: 0, units: 0, refused: 0 },
+      { start: isoTime(hourMs), requests: 3, units: 3, refused: 0, open: true },
     ]);
     const days = (await admin.call('GET', '/admin/v1/customers/acme/usage/history?step=day')).body.points;
     expect(days).toHaveLength(35);
-    expect(days.at(-1)).toMatchObject({ requests: 3, open: true });
+    expect(days.at(-1)).toMatchObject({ requests: 3, units: 3, open: true });
     await admin.close();
   });
 
@@ -146,18 +152,18 @@ overBothStores((start) => {
     const refusals = ['acme', 'globex', 'initech'].flatMap((customer) =>
       [closedMs, closedMs + HOUR_MS, hourMs].map((at) => ({ customer, hourMs: at, code: 'suspended', count: 2 })),
     );
-    await history.add({ ...NONE, refusals });
+    await history.add({ ...NONE, counts: refusals });
     const range = `from=${isoTime(hourMs - DAY_MS)}&to=${isoTime(hourMs + DAY_MS)}`;
     const csv = await exported(admin, `/admin/v1/usage/export?format=csv&limit=1&${range}`);
     const [header, ...lines] = csv.text.trimEnd().split('\n');
     expect([csv.type, header]).toEqual([
       'text/csv; charset=utf-8; header=present',
-      'id,customer,start,requests,refused',
+      'id,customer,start,requests,refused,units',
     ]);
     expect(csv.pages).toBeGreaterThan(1);
     const hours = [closedMs, closedMs + HOUR_MS].map(isoTime);
     const expected = ['acme', 'globex', 'initech'].flatMap((customer) =>
-      hours.map((hour) => `${customer}/${hour},${customer},${hour},0,2`),
+      hours.map((hour) => `${customer}/${hour},${customer},${hour},0,2,0`),
     );
     expect(lines.toSorted()).toEqual(expected);
 

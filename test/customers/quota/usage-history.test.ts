@@ -273,13 +273,13 @@ async function expectExactHistory({ world, store, model, replaced, exports }: Ru
 
   const history = new ByHour();
   const hours = await store.hours();
-  for (const { startMs, requests } of hours) history.addTo(startMs / HOUR_MS, requests);
+  for (const { startMs, units } of hours) history.addTo(startMs / HOUR_MS, units);
   expect(history.inOrder()).toEqual(model.hours.inOrder());
   const late = new ByHour().add(model.reported).add(model.moved);
   expect(new ByHour().add(history).subtract(expected).inOrder()).toEqual(late.inOrder());
   expectReports(world, model.reported.sum());
   for (const exported of exports) expect(hours).toEqual(expect.arrayContaining([...exported]));
-  expect((await store.days()).map(({ startMs, requests }) => [startMs, requests])).toEqual(daysOf(history));
+  expect((await store.days()).map(({ startMs, units }) => [startMs, units])).toEqual(daysOf(history));
 }
 
 /** Nothing is reported but what was admitted locally. */

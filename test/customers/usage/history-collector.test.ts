@@ -49,7 +49,7 @@ test('counts of one interval are added in one call', async () => {
   const hourMs = clock.nowMs();
   expect(added).toEqual([
     {
-      refusals: [{ customer: 'acme', hourMs, code: 'quota_exceeded', count: 2 }],
+      counts: [{ customer: 'acme', hourMs, code: 'quota_exceeded', count: 2 }],
       totals: [
         { plan: 'starter', hourMs, what: 'requests', count: 1 },
         { plan: 'starter', hourMs, what: 'refused', count: 2 },
@@ -62,6 +62,23 @@ test('counts of one interval are added in one call', async () => {
   ]);
   await flush();
   expect(added).toHaveLength(1);
+});
+
+test('requests of a customer are counted where they are told, beside its refusals', async () => {
+  const { clock, collector, added, flush } = collectorOver();
+  collector.sent('starter', 'acme');
+  collector.sent('starter', 'acme');
+  collector.sent('starter');
+  collector.refused('acme', 'starter', 'suspended');
+  await flush();
+  const hourMs = clock.nowMs();
+  expect(added[0]).toMatchObject({
+    counts: [
+      { customer: 'acme', hourMs, code: 'n', count: 2 },
+      { customer: 'acme', hourMs, code: 'suspended', count: 1 },
+    ],
+    totals: [{ what: 'requests', count: 3 }, { what: 'refused' }],
+  });
 });
 
 test('a count belongs to the hour of the store, once its time is known', async () => {
@@ -86,7 +103,7 @@ test('while the store is away, counts wait for it with the hours they belong to'
   collector.refused('acme', 'starter', 'quota_exceeded');
   store.isUp = true;
   await flush();
-  expect(added.flatMap(({ refusals }) => refusals.map(({ hourMs }) => hourMs - startMs))).toEqual([0, HOUR_MS]);
+  expect(added.flatMap(({ counts }) => counts.map(({ hourMs }) => hourMs - startMs))).toEqual([0, HOUR_MS]);
 });
 
 test('refusals of an hour that is closed, and perhaps exported, count in the current one', async () => {
@@ -97,7 +114,7 @@ test('refusals of an hour that is closed, and perhaps exported, count in the cur
   clock.advance(HOUR_MS + 30_000);
   store.isUp = true;
   await flush();
-  const hours = added.map(({ refusals, totals }) => [refusals[0]?.hourMs, totals[0]?.hourMs]);
+  const hours = added.map(({ counts, totals }) => [counts[0]?.hourMs, totals[0]?.hourMs]);
   expect(hours).toEqual([[startMs + HOUR_MS, startMs]]);
 });
 
@@ -118,8 +135,8 @@ test('memory is bounded: refusals of further customers are dropped, and their nu
   for (let customer = 0; customer < 20_003; customer++) collector.refused(`c${customer}`, 'starter', 'suspended');
   collector.refused('c0', 'starter', 'suspended');
   await flush();
-  expect(added[0]?.refusals).toHaveLength(20_000);
-  expect(added[0]?.refusals[0]?.count).toBe(2);
+  expect(added[0]?.counts).toHaveLength(20_000);
+  expect(added[0]?.counts[0]?.count).toBe(2);
   expect(added[0]?.totals).toEqual([expect.objectContaining({ what: 'refused', count: 20_004 })]);
   expect(dropped).toEqual([3]);
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { ENCODINGS, lastClosedMs } from '../../../src/customers/usage/usage-export.ts';
 import { HOUR_MS, unlessClosed } from '../../../src/store/usage-history.ts';
 
-const HOUR = { startMs: Date.UTC(2096, 0, 1, 11), requests: 7, refused: {} };
+const HOUR = { startMs: Date.UTC(2096, 0, 1, 11), requests: 7, units: 7, refused: {} };
 
 function identifierOf(customer: string): string {
   return JSON.parse(ENCODINGS.stripe.line(customer, HOUR)).identifier;
@@ -15,6 +15,17 @@ test('identifiers for Stripe have at most 100 characters, are the same each time
   expect(new Set(ids).size).toBe(3);
   expect(identifierOf(long)).toBe(ids[0]);
   expect(ids[2]).toBe(`${short}/2096-01-01T11:00:00Z`);
+});
+
+test('each format has the units of an hour, and beside them its requests', () => {
+  const hour = { startMs: HOUR.startMs, requests: 7, units: 31, refused: { quota_exceeded: 2, suspended: 1 } };
+  const lineOf = (format: keyof typeof ENCODINGS) => ENCODINGS[format].line('acme', hour);
+  const id = 'acme/2096-01-01T11:00:00Z';
+  expect(ENCODINGS.csv.header).toBe('id,customer,start,requests,refused,units\n');
+  expect(lineOf('csv')).toBe(`${id},acme,2096-01-01T11:00:00Z,7,3,31\n`);
+  expect(JSON.parse(lineOf('jsonl'))).toMatchObject({ id, requests: 7, refused: 3, units: 31 });
+  expect(JSON.parse(lineOf('cloudevents'))).toMatchObject({ id, data: { requests: 7, refused: 3, units: 31 } });
+  expect(JSON.parse(lineOf('stripe'))).toMatchObject({ identifier: id, payload: { value: '31' } });
 });
 
 test('an hour is exported only when the store changes it no more, by half a minute', () => {

@@ -1,5 +1,5 @@
 /**
- * The usage history in Redis, in a format that other programs may read. Exact requests are counted by the scripts of
+ * The usage history in Redis, in a format that other programs may read. Units are counted by the scripts of
  * the quota; this file reads the history and adds what instances collected.
  */
 import type { StoreOp } from '../../observer.ts';
@@ -17,6 +17,7 @@ import {
   type PlanCount,
   planHours,
   REFUSED_CUSTOMERS,
+  REQUESTS,
   TOTALS,
   type UsageHistory,
   type UsageRetention,
@@ -35,7 +36,7 @@ const DAYS_OF_YEAR = 366;
 
 /** Must be called before the first command is sent on the connection, because it defines a command. */
 export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, retention: UsageRetention) {
-  const addRefusals = channel.client.defineScript(new URL('./add-refusals.lua', import.meta.url), 2);
+  const addCount = channel.client.defineScript(new URL('./add-count.lua', import.meta.url), 2);
   const { hoursDays } = retention;
   const keptYearsDays = retention.days + DAYS_OF_YEAR;
   const readPiece = async (hashes: readonly string[]) => {
@@ -74,8 +75,10 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
       const years = yearsOf(days);
       const hashes = await readHashes(years.map((year) => names.usageYear(customer, year)));
       return days.flatMap((startMs) => {
-        const requests = countFrom(hashes[years.indexOf(yearName(startMs))]?.get(dayName(startMs).slice(4)));
-        return requests > 0 ? [{ startMs, requests }] : [];
+        const year = hashes[years.indexOf(yearName(startMs))];
+        const day = dayName(startMs).slice(4);
+        const [units, requests] = [countFrom(year?.get(day)), countFrom(year?.get(`${day}:${REQUESTS}`))];
+        return units + requests > 0 ? [{ startMs, units, requests }] : [];
       });
     },
 
@@ -86,20 +89,24 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
       return planHours(counts.filter(({ hourMs }) => isWithin(hourMs, range)));
     },
 
-    async add({ refusals, totals, near, atMs }) {
+    async add({ counts, totals, near, atMs }) {
       const commands: Command[] = [];
-      const expiryMs = (hourMs: number) => Math.floor(hourMs / DAY_MS) * DAY_MS + (1 + hoursDays) * DAY_MS;
-      await inPieces(refusals, (piece) =>
+      const expiryMs = (hourMs: number, days = 1 + hoursDays) => (Math.floor(hourMs / DAY_MS) + days) * DAY_MS;
+      await inPieces(counts, (piece) =>
         channel.run(ADD, () =>
           Promise.all(
-            piece.map(({ customer, hourMs, code, count }) => {
-              const name = names.usageDay(customer, dayName(hourMs));
-              const record = names.customerRecord(customer);
-              return addRefusals(record, name, expiryMs(hourMs), `${hourName(hourMs)}:${code}`, count);
+            piece.flatMap(({ customer, hourMs, code, count }) => {
+              const [record, day] = [names.customerRecord(customer), dayName(hourMs)];
+              const name = names.usageDay(customer, day);
+              const added = addCount(record, name, expiryMs(hourMs), `${hourName(hourMs)}:${code}`, count);
+              if (code !== REQUESTS) return added;
+              const year = names.usageYear(customer, yearName(hourMs));
+              return [added, addCount(record, year, expiryMs(hourMs, keptYearsDays), `${day.slice(4)}:${code}`, count)];
             }),
           ),
         ),
       );
+      const refusals = counts.filter(({ code }) => code !== REQUESTS);
       const expiries = new Map<string, number>();
       for (const { plan, hourMs, what, count } of totals) {
         const name = names.usageTotal(dayName(hourMs));
