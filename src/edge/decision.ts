@@ -229,7 +229,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
 
   /** Gives back what the request took: its slot among those in progress and, if it was not sent, a unit. */
   function giveBack(context: RequestContext, wasSent: boolean): void {
-    if (!wasSent) context.admitted?.admission.refund();
+    context.admitted?.admission.settle(wasSent);
     context.admitted?.release?.();
     context.admitted = undefined;
     context.releaseKeyless?.();

@@ -11,11 +11,9 @@ export class StoreUnavailableError extends Error {
   override readonly name: string = 'StoreUnavailableError';
 }
 
-/**
- * Thrown by {@link WindowStore.charge} when the store counted nothing, because it refused the call or did not get it.
- */
-export class NotChargedError extends StoreUnavailableError {
-  override readonly name = 'NotChargedError';
+/** Thrown when the store counted nothing, because it refused the call or did not get it. */
+export class NotRunError extends StoreUnavailableError {
+  override readonly name = 'NotRunError';
 }
 
 /** Thrown for a record that exists but is malformed, so it cannot be read. The store itself works. */

@@ -29,7 +29,7 @@
  * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
 import { mapAll } from '../base/non-empty.ts';
-import type { ChargedUnits, Grant, LimitCount, Policy, Refund, ReserveRequest } from './windows.ts';
+import type { ChargedUnits, Grant, LimitCount, Policy, ReserveRequest } from './windows.ts';
 
 export const WINDOW_MS = 3_600_000;
 const BUCKET_MS = 10_000;
@@ -79,12 +79,14 @@ export interface WindowHash {
   buckets(): readonly (readonly [bucket: number, units: number])[];
 }
 
-/** A refund to one window. */
-export type WindowRefund = Pick<Refund, 'epoch' | 'bucket' | 'units'>;
-export type WindowRequest = Omit<ReserveRequest, 'customer' | 'refunds'> & {
-  readonly refunds: readonly (WindowRefund & Pick<Refund, 'policy'>)[];
-};
-export type WindowGrant = Omit<Grant, 'session'>;
+/** Units that return to the bucket of one window. */
+export interface WindowRefund {
+  readonly epoch: string;
+  readonly bucket: number;
+  readonly units: number;
+}
+export type WindowRequest = Omit<ReserveRequest, 'customer' | 'grant' | 'refunds'>;
+export type WindowCharge = Omit<ChargedUnits, 'grant'>;
 
 type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
 
@@ -92,7 +94,7 @@ type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
  * Checks a reservation's numbers.
  * @throws RangeError when one is not an integer of at least 0, or `holdMs` exceeds {@link MAX_HOLD_MS}.
  */
-export function checkRequest({ need, heaviest = 1, ahead, limits, holdMs }: Omit<WindowRequest, 'refunds'>): void {
+export function checkRequest({ need, heaviest = 1, ahead, limits, holdMs }: WindowRequest): void {
   const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0;
   if (!isCount(need) || !isCount(ahead) || !isCount(holdMs) || !limits.every(({ amount }) => isCount(amount))) {
     throw new RangeError('need, ahead, limits and holdMs must be integers of at least 0');
@@ -105,7 +107,7 @@ export function checkRequest({ need, heaviest = 1, ahead, limits, holdMs }: Omit
  * Checks the units of a charge.
  * @throws RangeError when an age is not finite, or units are not an integer of at least 0.
  */
-export function checkCharge(charged: readonly ChargedUnits[]): void {
+export function checkCharge(charged: readonly WindowCharge[]): void {
   if (!charged.every(({ ageMs, units }) => Number.isFinite(ageMs) && Number.isSafeInteger(units) && units >= 0)) {
     throw new RangeError('ageMs must be finite, and units an integer of at least 0');
   }
@@ -128,14 +130,13 @@ export function reserve(
   nowMs: number,
   request: WindowRequest,
   freshEpoch: string,
-): WindowGrant {
+): Grant {
   const { need, heaviest = 1, holdMs, limits } = request;
   const opened = mapAll(limits, ({ policy, amount }) => {
     const hash = windowOf(policy);
     const ledger = openLedger(hash, freshEpoch);
-    const refunded = applyRefunds(hash, ledger, refundsOf(policy, request.refunds)) > 0;
-    const dropped = dropExpired(hash, ledger, shape, nowMs);
-    return { hash, ledger, policy, amount, available: Math.max(0, amount - ledger.used), changed: refunded || dropped };
+    const changed = dropExpired(hash, ledger, shape, nowMs);
+    return { hash, ledger, policy, amount, available: Math.max(0, amount - ledger.used), changed };
   });
 
   const granted = unitsToGrant(request, Math.min(...opened.map(({ available }) => available)));
@@ -155,30 +156,27 @@ export function reserve(
   return { granted, counts, bucket, storeTimeMs: nowMs };
 }
 
-/** Returns the refunds to the window of one policy. */
-export function refundsOf<Any extends { readonly policy: Policy }>(policy: Policy, refunds: readonly Any[]): Any[] {
-  return refunds.filter((refund) => refund.policy === policy);
-}
-
-/** Counts units regardless of the limit. `used` in the result includes them. */
+/** Counts units regardless of the limit. `used` in the result includes them; `buckets` are in their order. */
 export function charge(
   hash: WindowHash,
   shape: WindowShape,
   nowMs: number,
-  charged: readonly ChargedUnits[],
+  charged: readonly WindowCharge[],
   freshEpoch: string,
-): { readonly used: number } {
+): { readonly used: number; readonly epoch: string; readonly buckets: readonly number[] } {
   const ledger = openLedger(hash, freshEpoch);
   let changed = dropExpired(hash, ledger, shape, nowMs);
-  for (const { ageMs, units } of charged) {
+  const buckets = charged.map(({ ageMs, units }) => {
     const bucket = Math.min(Math.floor((nowMs - ageMs) / shape.bucketMs), latestBucket(shape, nowMs));
-    if (units === 0 || dropTimeMs(bucket, shape) <= nowMs) continue;
-    hash.add(bucket, units);
-    count(ledger, bucket, units);
-    changed = true;
-  }
+    if (units > 0 && dropTimeMs(bucket, shape) > nowMs) {
+      hash.add(bucket, units);
+      count(ledger, bucket, units);
+      changed = true;
+    }
+    return bucket;
+  });
   if (changed) hash.setHead(ledger);
-  return { used: ledger.used };
+  return { used: ledger.used, epoch: ledger.epoch, buckets };
 }
 
 /**
@@ -188,7 +186,20 @@ export function refund(hash: WindowHash, refunds: readonly WindowRefund[]): numb
   const stored = hash.head();
   if (!stored) return 0;
   const ledger: Ledger = { ...stored };
-  const returned = applyRefunds(hash, ledger, refunds);
+  let returned = 0;
+  for (const { epoch, bucket, units } of refunds) {
+    const counted = epoch === ledger.epoch && units > 0 ? hash.units(bucket) : undefined;
+    if (counted === undefined) continue;
+    if (units < counted) {
+      hash.add(bucket, -units);
+    } else {
+      hash.delete(bucket);
+      if (bucket === ledger.oldest) ledger.oldest = 0;
+    }
+    returned += Math.min(units, counted);
+  }
+  ledger.used -= returned;
+  if (ledger.used <= 0) ledger.oldest = 0;
   if (returned > 0) hash.setHead(ledger);
   return returned;
 }
@@ -220,23 +231,6 @@ function count(ledger: Ledger, bucket: number, units: number): void {
   ledger.used += units;
   if (ledger.oldest === 0 || bucket < ledger.oldest) ledger.oldest = bucket;
   ledger.newest = Math.max(ledger.newest, bucket);
-}
-
-function applyRefunds(hash: WindowHash, ledger: Ledger, refunds: readonly WindowRefund[]): number {
-  let returned = 0;
-  for (const { epoch, bucket, units } of refunds) {
-    const counted = epoch === ledger.epoch && units > 0 ? hash.units(bucket) : undefined;
-    if (counted === undefined) continue;
-    if (units < counted) {
-      hash.add(bucket, -units);
-    } else {
-      hash.delete(bucket);
-      if (bucket === ledger.oldest) ledger.oldest = 0;
-    }
-    returned += Math.min(units, counted);
-  }
-  ledger.used -= returned;
-  return returned;
 }
 
 /** Drops expired buckets. Returns whether the head may have changed. */

@@ -1,5 +1,8 @@
 import type { NonEmpty } from '../base/non-empty.ts';
 
+/** For this long at least, the store knows the id of a grant or report that is not settled. */
+export const GRANT_MS = 3_600_000;
+
 /** Names a limit in headers, refusals and metrics. Each has a counter of its own for every customer. */
 export type Policy = 'hourly';
 
@@ -15,20 +18,23 @@ export function hourly(amount: number): NonEmpty<Limit> {
   return [{ policy: 'hourly', amount }];
 }
 
-/** A refund: units of one lease that return to the bucket of one counter. */
+/**
+ * What returns of one grant or report. It may be sent again, in any order and on any connection: the store gives back what
+ * it has not given back yet. One that comes before its grant makes that grant 0.
+ */
 export interface Refund {
-  readonly policy: Policy;
-  readonly epoch: string;
-  /** The hour of the grant in the store's time, as the number of hours since 1970: the history refunds it there. */
-  readonly hour: number;
-  readonly bucket: number;
+  /** The id of the grant. */
+  readonly grant: string;
+  /** Of all refunds of this grant so far, this one included. */
   readonly units: number;
-  /** The store session of the grant. A refund is sent only on that session, so that none can run twice. */
-  readonly session: number;
+  /** No unit can return after this one: the store forgets the id. */
+  readonly isFinal: boolean;
 }
 
 export interface ReserveRequest {
   readonly customer: string;
+  /** An id that no other grant or report has, without white space. Unused if neither `need` nor `ahead` asks for units. */
+  readonly grant: string;
   /**
    * Units for which requests wait now. With both `need` and `ahead` 0, the call reads the counters without taking
    * units.
@@ -45,7 +51,6 @@ export interface ReserveRequest {
   readonly limits: NonEmpty<Limit>;
   /** How far in the future the last request on this grant may reach the upstream. At most 10,000. */
   readonly holdMs: number;
-  /** Of the policies of `limits`. */
   readonly refunds: readonly Refund[];
 }
 
@@ -71,18 +76,20 @@ export interface Grant {
   /** In the order of the request's limits. */
   readonly counts: NonEmpty<LimitCount>;
   readonly bucket: number;
-  readonly session: number;
   readonly storeTimeMs: number;
 }
 
 export interface WindowStore {
-  /** Checks the limits and counts units, atomically. Has no deadline of its own. */
+  /**
+   * Checks the limits and counts units, atomically. Has no deadline of its own. Rejects with NotRunError if nothing was
+   * granted; after any other error the outcome is unknown, and a refund of the grant must tell.
+   */
   reserve(request: ReserveRequest): Promise<Grant>;
-  /** Resolves to the number of refunded units; 0 when the window was replaced or the granting session has ended. */
+  /** Resolves to the number of units that returned to the window; 0 when it was replaced. */
   refund(customer: string, refunds: readonly Refund[]): Promise<number>;
   /**
-   * Counts units that were admitted while the store was unavailable, regardless of the limit. Rejects with
-   * NotChargedError if they may be sent again; after any other error the outcome is unknown, and they must not.
+   * Counts units that were admitted while the store was unavailable, regardless of the limit. Units whose id the store
+   * knows are not counted again, so a report may be repeated for as long as the store keeps ids: {@link GRANT_MS}.
    */
   charge(customer: string, charged: readonly ChargedUnits[]): Promise<{ readonly used: number }>;
 }
@@ -102,6 +109,8 @@ export interface UsageReader {
  * Units that may have reached the upstream until `ageMs` before the call. A negative age is a time after it.
  */
 export interface ChargedUnits {
+  /** As that of a grant. */
+  readonly grant: string;
   readonly ageMs: number;
   readonly units: number;
 }

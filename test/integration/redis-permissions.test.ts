@@ -114,7 +114,7 @@ it('the permissions that the documentation lists are enough in a cluster', async
   opened.defer(() => store.close());
   await callEverything(store);
   await createKeyWithCustomer(store.records, 'e'.repeat(64), { id: 'k5', customer: 'acme' });
-  const reserve = { customer: 'acme', need: 1, ahead: 0, limits: hourly(10), holdMs: 2000, refunds: [] };
+  const reserve = { customer: 'acme', grant: 'a', need: 1, ahead: 0, limits: hourly(10), holdMs: 2000, refunds: [] };
   await cluster.moveSlot('tollgate:window:{acme}', { begun: async () => void (await store.windows.reserve(reserve)) });
   await store.announce('instance');
   await store.records.reindex();

@@ -33,7 +33,8 @@ async function bytesOf(redis: RedisServer, name: string): Promise<number> {
 
 test('a customer that comes now and then takes at most 200 bytes for its window', async () => {
   const { redis, store } = await start();
-  await store.windows.reserve({ customer: 'acme', need: 1, ahead: 0, limits: hourly(1000), holdMs: 2000, refunds: [] });
+  const reservation = { need: 1, ahead: 0, limits: hourly(1000), holdMs: 2000, refunds: [] };
+  await store.windows.reserve({ customer: 'acme', grant: 'a', ...reservation });
   expect(await bytesOf(redis, windowName('acme'))).toBeLessThanOrEqual(200);
 });
 

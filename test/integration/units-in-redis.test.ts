@@ -43,8 +43,9 @@ async function expectExact(redis: RedisServer, customer: string, { seed, gateway
     const admission = await quota?.admit(customer, terms, units);
     if (admission?.outcome !== 'admitted') return;
     const isInTime = performance.now() < admission.beginDeadlineMs && Date.now() < admission.beginDeadlineWallMs;
-    if (isSent && isInTime) begins.push({ atMs: performance.now(), units });
-    else admission.refund();
+    const isUsed = isSent && isInTime;
+    if (isUsed) begins.push({ atMs: performance.now(), units });
+    admission.settle(isUsed);
   }
 
   const untilMs = performance.now() + DURATION_MS;

@@ -52,8 +52,9 @@ test('only the names of records and of the installation are pushed: no window, i
   const { redis, store } = await setUp();
   expect(await tracked(redis, 'prefixes')).toBe(3);
   const prefixes = ['test:key:', 'test:customer:', 'test:installed'];
-  const grant = await store.windows.reserve(request({ need: 2 }));
-  await store.windows.refund('acme', [refundOf(grant, 1)]);
+  const asked = request({ need: 2 });
+  await store.windows.reserve(asked);
+  await store.windows.refund('acme', [refundOf(asked, 1)]);
   await store.announce('instance');
   await store.keyUses.noteUses([{ keyId: 'k1', usedAtMs: 1 }]);
   await store.audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'key.revoke' });

@@ -60,6 +60,7 @@ describe('a client that waits as long as one gateway said is admitted', () => {
   async function untilMore(world: VirtualWorld): Promise<number> {
     const [{ waitMs }] = world.store.reserve({
       customer: CUSTOMER,
+      grant: '',
       need: 0,
       ahead: 0,
       limits: hourly(1),
@@ -130,7 +131,7 @@ describe('with a real Redis', () => {
     const before = (await quota.admit('acme', { limits: hourly(10), usageResetAt: '' })) as Admitted;
     const afterReset = { limits: hourly(10), usageResetAt: '2030-01-01T00:00:00Z' };
     await quota.admit('acme', afterReset);
-    before.refund();
+    before.settle(false);
     expect(quota.leaseState('acme').leases).toEqual([]);
     const next: Admission = await quota.admit('acme', afterReset);
     expect(next).toMatchObject({ outcome: 'admitted', mode: 'store' });

@@ -84,6 +84,7 @@ test('a damaged record does not hide the other customers near their limits', asy
   for (const customer of CUSTOMERS) {
     await admin.store.windows.reserve({
       customer,
+      grant: 'a',
       need: 900,
       ahead: 0,
       limits: hourly(1000),

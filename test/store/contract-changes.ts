@@ -1,5 +1,6 @@
 /** What every store promises of changes to records that are there. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
+import { uniqueIds } from '../../src/base/unique-ids.ts';
 import type { CustomerChange, KeyChange, KeyRecord } from '../../src/store/record-fields.ts';
 import { hourly, type ReserveRequest } from '../../src/store/windows.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
@@ -29,8 +30,10 @@ const KEY = {
 };
 const REPLACEMENT = { replacedBy: 'k2', expiresAt: GRACE_END };
 
+const newGrantId = uniqueIds();
+
 function need(units: number, customer = 'acme'): ReserveRequest {
-  return { customer, need: units, ahead: 0, limits: hourly(10), holdMs: 2000, refunds: [] };
+  return { customer, grant: newGrantId(), need: units, ahead: 0, limits: hourly(10), holdMs: 2000, refunds: [] };
 }
 
 export function changesContract(name: string, open: () => Promise<OpenedStore>): void {

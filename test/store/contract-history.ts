@@ -24,14 +24,12 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       const acme = { id: 'acme', plan: 'starter', suspended: false };
       await store.records.createCustomer(acme);
       const request = { customer: 'acme', ahead: 0, limits: hourly(100), holdMs: 2000, refunds: [] };
-      const { counts, bucket, session, storeTimeMs } = await store.windows.reserve({ ...request, need: 8 });
+      const { storeTimeMs } = await store.windows.reserve({ ...request, grant: 'before', need: 8 });
       await store.records.deleteCustomer('acme');
       await store.records.createCustomer(acme);
-      await store.windows.reserve({ ...request, need: 20 });
+      await store.windows.reserve({ ...request, grant: 'after', need: 20 });
       const hour = Math.floor(storeTimeMs / HOUR_MS);
-      await store.windows.refund('acme', [
-        { policy: 'hourly', epoch: counts[0].epoch, bucket, session, units: 3, hour },
-      ]);
+      await store.windows.refund('acme', [{ grant: 'before', units: 3, isFinal: true }]);
       const range = { fromMs: hour * HOUR_MS, toMs: storeTimeMs + HOUR_MS };
       const [hours = []] = await history.hours(['acme'], range);
       expect(hours.reduce((sum, { units }) => sum + units, 0)).toBe(20);

@@ -1,8 +1,9 @@
 /** What every store promises: one suite, run over each of them. Time is real here; histories in time are tried elsewhere. */
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { uniqueIds } from '../../src/base/unique-ids.ts';
 import type { StoreObserver, StoreOp } from '../../src/store/observer.ts';
 import type { Store } from '../../src/store/store.ts';
-import { type ChargedUnits, type Grant, hourly, type Refund, type ReserveRequest } from '../../src/store/windows.ts';
+import { type ChargedUnits, hourly, type Refund, type ReserveRequest } from '../../src/store/windows.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { changesContract } from './contract-changes.ts';
 import { historyContract } from './contract-history.ts';
@@ -40,16 +41,25 @@ export class RecordingObserver implements StoreObserver {
   }
 }
 
-/** `limit`: of the hour. */
+const newGrantId = uniqueIds();
+
+/** Units that were admitted without the store, under an id of their own. */
+export function charged(ageMs: number, units: number): ChargedUnits {
+  return { grant: newGrantId(), ageMs, units };
+}
+
+/** For another grant each time. `limit`: of the hour. */
 export function request({
   limit = 10,
   ...overrides
 }: Partial<ReserveRequest> & { readonly limit?: number } = {}): ReserveRequest {
-  return { customer: 'acme', need: 1, ahead: 0, limits: hourly(limit), holdMs: HOLD_MS, refunds: [], ...overrides };
+  const defaults = { customer: 'acme', grant: newGrantId(), need: 1, ahead: 0, holdMs: HOLD_MS, refunds: [] };
+  return { ...defaults, limits: hourly(limit), ...overrides };
 }
 
-export function refundOf({ counts: [{ policy, epoch }], bucket, session, storeTimeMs }: Grant, units: number): Refund {
-  return { policy, epoch, bucket, session, units, hour: Math.floor(storeTimeMs / 3_600_000) };
+/** `grant`: the request of it. `units`: of all refunds so far. */
+export function refundOf({ grant }: ReserveRequest, units: number, isFinal = false): Refund {
+  return { grant, units, isFinal };
 }
 
 /** What is counted; undefined while it cannot be read. */
@@ -174,44 +184,82 @@ export function storeContract(name: string, openStore: OpenStore): void {
 
     test('take units back into the bucket that they were counted in', async () => {
       const { windows } = await open();
-      const grant = await windows.reserve(request({ need: 10 }));
-      expect(await windows.refund('acme', [refundOf(grant, 4)])).toBe(4);
+      const asked = request({ need: 10 });
+      await windows.reserve(asked);
+      expect(await windows.refund('acme', [refundOf(asked, 4)])).toBe(4);
       expect(await windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 4, counts: [{ used: 10 }] });
     });
 
-    test('refund no more than the bucket holds', async () => {
+    test.each([false, true])('refund no more than the grant had, once (the id is forgotten: %s)', async (isFinal) => {
       const { windows } = await open();
-      const grant = await windows.reserve(request({ need: 6 }));
-      expect(await windows.refund('acme', [refundOf(grant, 100)])).toBe(6);
-      expect(await windows.refund('acme', [refundOf(grant, 100)])).toBe(0);
-      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ counts: [{ used: 0, free: 10 }] });
+      const asked = request({ need: 6 });
+      await windows.reserve(asked);
+      await windows.reserve(request({ need: 2 }));
+      expect(await windows.refund('acme', [refundOf(asked, 100, isFinal)])).toBe(6);
+      expect(await windows.refund('acme', [refundOf(asked, 100, isFinal)])).toBe(0);
+      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ counts: [{ used: 2, free: 8 }] });
     });
 
-    test.each<[string, (grant: Grant) => Refund]>([
-      ['of another epoch', (grant) => ({ ...refundOf(grant, 3), epoch: 'another' })],
-      ['for a bucket that is not there', (grant) => ({ ...refundOf(grant, 3), bucket: grant.bucket - 100 })],
-      ['of another session', (grant) => ({ ...refundOf(grant, 3), session: grant.session + 1 })],
-      ['of nothing', (grant) => refundOf(grant, 0)],
-    ])('ignore a refund %s, alone or on a reserve', async (_what, from) => {
+    test('refund in parts what each refund adds to those before, also when they come late or again', async () => {
       const { windows } = await open();
-      const grant = await windows.reserve(request({ need: 10 }));
-      expect(await windows.refund('acme', [from(grant)])).toBe(0);
-      expect(await windows.reserve(request({ refunds: [from(grant)] }))).toMatchObject({
-        granted: 0,
-        counts: [{ used: 10 }],
-      });
+      const asked = request({ need: 6 });
+      await windows.reserve(asked);
+      const refunded: number[] = [];
+      for (const units of [1, 3, 1, 3, 2, 6]) refunded.push(await windows.refund('acme', [refundOf(asked, units)]));
+      expect(refunded).toEqual([1, 2, 0, 0, 0, 3]);
+    });
+
+    test('grant nothing to a reservation whose refund came before it', async () => {
+      const { windows } = await open();
+      const asked = request({ need: 6, ahead: 10 });
+      for (let times = 0; times < 3; times++) {
+        expect(await windows.refund('acme', [refundOf(asked, 16, true)])).toBe(0);
+      }
+      expect(await windows.reserve(asked)).toMatchObject({ granted: 0, counts: [{ used: 0, free: 10 }] });
+      expect(await windows.refund('acme', [refundOf(asked, 16, true)])).toBe(0);
+      expect(await windows.reserve(request({ need: 10 }))).toMatchObject({ granted: 10 });
+    });
+
+    test('count a report once, however often it comes, and take back what returns of it', async () => {
+      const { windows } = await open();
+      const report = [charged(0, 3), charged(1_800_000, 4)];
+      for (let times = 0; times < 3; times++) expect(await windows.charge('acme', report)).toEqual({ used: 7 });
+      const [first] = report;
+      const refund = { grant: first?.grant ?? '', units: 2, isFinal: false };
+      expect(await windows.refund('acme', [refund])).toBe(2);
+      expect(await windows.refund('acme', [refund])).toBe(0);
+      expect(await windows.charge('acme', [...report, charged(0, 1)])).toEqual({ used: 6 });
+    });
+
+    test('forget the id of a grant that is settled', async () => {
+      const { windows } = await open();
+      const asked = request({ need: 6 });
+      await windows.reserve(asked);
+      await windows.reserve(request({ need: 1, refunds: [refundOf(asked, 0, true)] }));
+      // As for an id that was never granted.
+      expect(await windows.refund('acme', [refundOf(asked, 6)])).toBe(0);
+      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ counts: [{ used: 7 }] });
+    });
+
+    test('take nothing back that bears no relation to a grant', async () => {
+      const { windows } = await open();
+      await windows.reserve(request({ need: 6 }));
+      expect(await windows.refund('acme', [refundOf(request(), 3)])).toBe(0);
+      expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ counts: [{ used: 6 }] });
     });
 
     test('refund nothing when the customer has no window', async () => {
       const { windows } = await open();
-      const grant = await windows.reserve(request());
-      expect(await windows.refund('globex', [refundOf(grant, 1)])).toBe(0);
+      const asked = request();
+      await windows.reserve(asked);
+      expect(await windows.refund('globex', [refundOf(asked, 1)])).toBe(0);
     });
 
     test('grant from what the same call gives back', async () => {
       const { windows } = await open();
-      const grant = await windows.reserve(request({ need: 10 }));
-      const refunds = [refundOf(grant, 2), refundOf(grant, 3)];
+      const [asked, other] = [request({ need: 6 }), request({ need: 4 })];
+      for (const each of [asked, other]) await windows.reserve(each);
+      const refunds = [refundOf(asked, 2), refundOf(other, 3)];
       expect(await windows.reserve(request({ need: 9, refunds }))).toMatchObject({
         granted: 5,
         counts: [{ free: 0, used: 10 }],
@@ -221,11 +269,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     test('count what was admitted elsewhere whatever the limit, each unit in the bucket of its own time', async () => {
       const { windows } = await open();
       await windows.reserve(request({ need: 10 }));
-      const admitted = [
-        { ageMs: 1_800_000, units: 4 },
-        { ageMs: 0, units: 3 },
-        { ageMs: -2000, units: 2 },
-      ];
+      const admitted = [charged(1_800_000, 4), charged(0, 3), charged(-2000, 2)];
       expect(await windows.charge('acme', admitted)).toEqual({ used: 19 });
       const after = await windows.reserve(request({ limit: 16 }));
       const { waitMs } = after.counts[0];
@@ -236,10 +280,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
 
     test('do not count what was admitted so long ago that it has dropped, and begin no window by it', async () => {
       const { windows } = await open();
-      const nothing = [
-        { ageMs: 3_611_000, units: 5 },
-        { ageMs: 0, units: 0 },
-      ];
+      const nothing = [charged(3_611_000, 5), charged(0, 0)];
       expect(await windows.charge('acme', nothing)).toEqual({ used: 0 });
       const [{ epoch }] = (await windows.reserve(request({ need: 0 }))).counts;
       expect((await windows.reserve(request({ need: 0 }))).counts[0].epoch).not.toBe(epoch);
@@ -247,7 +288,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
 
     test('count nothing later than a grant could be counted', async () => {
       const { windows } = await open();
-      await windows.charge('acme', [{ ageMs: -500_000, units: 1 }]);
+      await windows.charge('acme', [charged(-500_000, 1)]);
       const [{ waitMs }] = (await windows.reserve(request({ need: 0, limit: 1 }))).counts;
       expect(waitMs).toBeLessThanOrEqual(3_620_000);
     });
@@ -255,19 +296,18 @@ export function storeContract(name: string, openStore: OpenStore): void {
     test('leave the end of the last hold and the epoch as they are when units are reported', async () => {
       const { windows } = await open();
       const [{ epoch, holdEndMs }] = (await windows.reserve(request())).counts;
-      await windows.charge('acme', [{ ageMs: -10_000, units: 1 }]);
+      await windows.charge('acme', [charged(-10_000, 1)]);
       expect(await windows.reserve(request({ need: 0 }))).toMatchObject({ counts: [{ epoch, holdEndMs, used: 2 }] });
     });
 
-    test.each<ChargedUnits>([
-      { ageMs: 0, units: -1 },
-      { ageMs: 0, units: 0.5 },
-      { ageMs: Number.NaN, units: 1 },
-    ])('refuse to count what makes no sense: %o', async (entry) => {
-      const { windows, observer } = await open();
-      await expect(windows.charge('acme', [entry])).rejects.toBeInstanceOf(RangeError);
-      expect(observer.calls).toEqual([]);
-    });
+    test.each<ChargedUnits>([charged(0, -1), charged(0, 0.5), charged(Number.NaN, 1)])(
+      'refuse to count what makes no sense: %o',
+      async (entry) => {
+        const { windows, observer } = await open();
+        await expect(windows.charge('acme', [entry])).rejects.toBeInstanceOf(RangeError);
+        expect(observer.calls).toEqual([]);
+      },
+    );
 
     test.each([{ need: -1 }, { need: 0.5 }, { ahead: Number.NaN }, { limit: -1 }, { holdMs: 10_001 }])(
       'refuse to run a request that makes no sense: %o',
@@ -393,15 +433,17 @@ export function storeContract(name: string, openStore: OpenStore): void {
     test('frees the whole limit and is written into the record', async () => {
       const { records, windows } = await open();
       await records.createCustomer(customer);
-      const grant = await windows.reserve(request({ need: 10 }));
+      const asked = request({ need: 10 });
+      await windows.reserve(asked);
       expect(await records.resetUsage('acme', resetAt)).toEqual({ ...customer, usageResetAt: resetAt });
       expect(await records.findCustomerRecord('acme')).toEqual({ ...customer, usageResetAt: resetAt });
       // What was granted before belongs to a window that is gone.
-      expect(await windows.refund('acme', [refundOf(grant, 10)])).toBe(0);
-      const after = await windows.reserve(request({ need: 10 }));
+      expect(await windows.refund('acme', [refundOf(asked, 10)])).toBe(0);
+      const askedAfter = request({ need: 10 });
+      const after = await windows.reserve(askedAfter);
       expect(after).toMatchObject({ granted: 10, counts: [{ used: 10, free: 0 }] });
       // Nothing of the old window is left in the bucket that the new one counts in.
-      expect(await windows.refund('acme', [refundOf(after, 100)])).toBe(10);
+      expect(await windows.refund('acme', [refundOf(askedAfter, 100)])).toBe(10);
     });
 
     test('touches no other customer', async () => {

@@ -81,19 +81,14 @@ test('a window that nobody used for an hour is removed, and its customer begins 
   const file = newFile();
   const clock = testClock(Date.UTC(2026, 0, 1));
   const store = await open(file, clock);
-  const old = await Promise.all(
-    ['a', 'b', 'c', 'd', 'e'].map((customer) => store.windows.reserve(request({ customer }))),
-  );
+  const asked = ['a', 'b', 'c', 'd', 'e'].map((customer) => request({ customer }));
+  const old = await Promise.all(asked.map((each) => store.windows.reserve(each)));
   clock.wallMs += 2 * HOUR_MS;
   for (const customer of ['v', 'w', 'x']) await store.windows.reserve(request({ customer }));
   const after = await store.windows.reserve(request({ customer: 'a' }));
   expect(after.counts[0].epoch).not.toBe(old[0]?.counts[0].epoch);
-  expect(
-    await store.windows.refund(
-      'a',
-      old.slice(0, 1).map((grant) => refundOf(grant, 1)),
-    ),
-  ).toBe(0);
+  const refunds = asked.slice(0, 1).map((each) => refundOf(each, 1));
+  expect(await store.windows.refund('a', refunds)).toBe(0);
   await store.close();
 
   const database = new DatabaseSync(file);

@@ -54,14 +54,15 @@ test('a window that comes twice in a turn is reserved from one after the other',
 
 test('a refund is part of the call, and returns units before a later reservation of the turn', async () => {
   const { reserve, windows } = await open();
-  const grant = await reserve('acme', { need: 10, limit: 10 });
+  const grant = { ...request(), grant: 'acme-1' };
+  await reserve('acme', { grant: grant.grant, need: 10, limit: 10 });
   await redis.command('CONFIG', 'RESETSTAT');
   const refunding = windows.refund('acme', [refundOf(grant, 3)]);
   const [refunded, other] = await Promise.all([refunding, reserve('globex')]);
   expect([refunded, other.granted]).toEqual([3, 1]);
   expect(await scriptCalls()).toBe(1);
   const [returned, again] = await Promise.all([
-    windows.refund('acme', [refundOf(grant, 2)]),
+    windows.refund('acme', [refundOf(grant, 5)]),
     reserve('acme', { need: 10, limit: 10 }),
   ]);
   expect([returned, again.granted]).toEqual([2, 5]);

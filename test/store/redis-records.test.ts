@@ -27,6 +27,7 @@ test('records lie under the public names, with the public fields', async () => {
   expect(keys.toSorted()).toEqual([
     `${prefix}:customer-keys:{acme}`,
     `${prefix}:customer:{acme}`,
+    `${prefix}:grants:{acme}`,
     `${prefix}:installed`,
     `${prefix}:key-id:k1`,
     `${prefix}:key:${SHA256}`,
@@ -237,11 +238,31 @@ test('a Redis key of a wrong type is a failure and never an unknown key', async 
   expect(store.status()).toMatchObject({ up: true, lastError: expect.stringContaining('WRONGTYPE') });
 });
 
+test('grants of a wrong type are a failure, and are replaced by a reset of usage', async () => {
+  const { store, prefix } = await open();
+  await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+  await redis.command('SET', `${prefix}:grants:{acme}`, 'garbage');
+  await expect(store.windows.reserve(request())).rejects.toThrow('WRONGTYPE');
+  expect(await redis.command('EXISTS', `${prefix}:window:{acme}`)).toBe(0);
+  await store.records.resetUsage('acme', '2026-01-01T00:00:00Z');
+  expect(await store.windows.reserve(request())).toMatchObject({ granted: 1 });
+});
+
+test.each([
+  ['garbage', 'garbage'],
+  ['numbers of another form', '5 x 1 1 e'],
+])('a grant that is %s is never refunded', async (_what, note) => {
+  const { store, prefix } = await open();
+  await store.windows.reserve(request({ need: 5 }));
+  await redis.command('HSET', `${prefix}:grants:{acme}`, 'damaged', note);
+  expect(await store.windows.refund('acme', [{ grant: 'damaged', units: 5, isFinal: true }])).toBe(0);
+  expect(await store.windows.reserve(request({ grant: 'damaged', need: 5 }))).toMatchObject({ granted: 0 });
+});
+
 test('a window whose head is damaged is a failure, and is left as it is', async () => {
   const { store, prefix } = await open();
   await redis.command('HSET', `${prefix}:window:{acme}`, 'head', 'garbage');
-  const { session } = await store.windows.reserve(request({ customer: 'globex' }));
-  const refunds = [{ policy: 'hourly', epoch: 'garbage', bucket: 1, units: 1, session, hour: 0 } as const];
+  const refunds = [{ grant: 'a', units: 1, isFinal: true }];
   await expect(store.windows.reserve(request())).rejects.toThrow('the head of this window is not one of Tollgate');
   await expect(store.windows.refund('acme', refunds)).rejects.toThrow('the head of this window');
   await expect(store.windows.charge('acme', [])).rejects.toThrow('the head of this window');

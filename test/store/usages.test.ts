@@ -1,6 +1,7 @@
 /** What many windows hold, as it is read for reports: over both stores, and against the reservation that decides. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
+import { uniqueIds } from '../../src/base/unique-ids.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { hourly } from '../../src/store/windows.ts';
@@ -20,8 +21,10 @@ async function open(url: string, opened: AsyncDisposableStack): Promise<Store> {
   return store;
 }
 
+const newGrantId = uniqueIds();
+
 const reserve = ({ windows }: Store, customer: string, need: number, refunds: [] = []) =>
-  windows.reserve({ customer, need, ahead: 0, limits: hourly(1_000_000), holdMs: 2000, refunds });
+  windows.reserve({ customer, grant: newGrantId(), need, ahead: 0, limits: hourly(1_000_000), holdMs: 2000, refunds });
 
 describe.each(STORES)('over $name', (kind) => {
   let place: TestStore;

@@ -54,7 +54,7 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape, retentio
       return parseCharged(await redis.command('EVAL', chargeLua, 1, key, ...args));
     },
     async reset(key) {
-      await redis.command('EVAL', RESET_LUA, 2, key, 'no-such-record', '', 'plan');
+      await redis.command('EVAL', RESET_LUA, 3, key, 'no-such-record', 'no-such-grants', '', 'plan');
     },
     async fields(key) {
       const flat = (await redis.command('HGETALL', key)) as string[];

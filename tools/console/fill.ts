@@ -68,7 +68,8 @@ export async function fillStore(
     await store.records.createKey(sha256Hex(key), record);
     const limit = plan.limit;
     const need = index % RARE === 0 ? Math.floor(limit * 0.9) : 1 + (index % 500);
-    await store.windows.reserve({ customer: id, need, ahead: 0, limits: hourly(limit), holdMs: 2000, refunds: [] });
+    const request = { customer: id, grant: id, need, ahead: 0, holdMs: 2000, refunds: [] };
+    await store.windows.reserve({ ...request, limits: hourly(limit) });
   });
 
   const hourMs = Math.floor(nowMs / HOUR_MS) * HOUR_MS;

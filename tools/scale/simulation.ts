@@ -236,8 +236,9 @@ class World {
       tally.failed++;
     } else if (!gateway.mayBegin(answer) || this.#dice.chance(UNSENT_SHARE)) {
       tally.failed++;
-      answer.refund();
+      answer.settle(false);
     } else {
+      answer.settle(true);
       tally.begun++;
       tally.check.begins(customer, this.#time.nowMs);
     }

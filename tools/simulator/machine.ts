@@ -31,6 +31,10 @@ export class Machine implements Clock, Scheduler {
     return this.#options.rate;
   }
 
+  get isStopped(): boolean {
+    return this.#options.time.nowMs < this.#stoppedUntilMs;
+  }
+
   monotonicMs(): number {
     const { time, rate, monotonicOriginMs } = this.#options;
     return monotonicOriginMs + (time.nowMs - this.#lostMonotonicMs) * rate;

@@ -1,16 +1,17 @@
-import { StoreUnavailableError } from '../../src/store/errors.ts';
-import { MemoryHash } from '../../src/store/memory-hash.ts';
+import { NotRunError, StoreUnavailableError } from '../../src/store/errors.ts';
 import {
-  charge,
-  HOURLY,
-  refund,
-  reserve,
-  reset,
-  unitsSettled,
-  type WindowGrant,
-} from '../../src/store/window-arithmetic.ts';
+  type CustomerCounters,
+  chargeOnce,
+  type GrantNotes,
+  refundOnce,
+  reserveOnce,
+  type StoredGrant,
+} from '../../src/store/grants.ts';
+import { MemoryHash } from '../../src/store/memory-hash.ts';
+import { HOURLY, reset, unitsSettled } from '../../src/store/window-arithmetic.ts';
 import {
   type ChargedUnits,
+  GRANT_MS,
   type Grant,
   hourly,
   type Refund,
@@ -21,37 +22,79 @@ import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 const START_MS = Date.UTC(2030, 0, 1);
-const HOUR_MS = 3_600_000;
 
 type Executed<T> = T | Promise<T>;
 
 /** What a connection runs its calls on. While a call takes real time, virtual time stands still. */
 export interface LinkedStore {
-  reserve(request: ReserveRequest): Executed<WindowGrant & { readonly refunded: number }>;
+  reserve(request: ReserveRequest): Executed<Grant & { readonly refunded: number }>;
   refund(customer: string, refunds: readonly Refund[]): Executed<number>;
   charge(customer: string, admitted: readonly ChargedUnits[]): Executed<{ readonly used: number }>;
 }
 
-/** Is told what a connection carries, at the instant at which it happens. */
+/** Observes what the store runs, whether or not the gateway gets the reply. */
 export interface LinkObserver {
-  /** By the store, whether or not the gateway hears of it. */
-  granted(grant: Grant): void;
-  delivered(grant: Grant): void;
-  /** By the gateway, whether or not the store hears of it. */
-  handedBack(refund: Refund): void;
+  granted(id: string, grant: Grant): void;
   refunded(refund: Refund): void;
-  /** By the store. */
-  reported(units: number): void;
+  reported(units: ChargedUnits): void;
 }
 
-/** The windows as Redis keeps them, and the only clock that counts. */
+/** The ids of one customer. They are forgotten as early as the contract permits. */
+class ForgetfulNotes implements GrantNotes {
+  readonly #nowMs: () => number;
+  readonly #notes = new Map<string, StoredGrant & { readonly forgetAtMs: number }>();
+
+  constructor(nowMs: () => number) {
+    this.#nowMs = nowMs;
+  }
+
+  get(id: string): StoredGrant | undefined {
+    this.#forget();
+    return this.#notes.get(id);
+  }
+
+  set(id: string, grant: StoredGrant): void {
+    const forgetAtMs = this.#notes.get(id)?.forgetAtMs ?? this.#nowMs() + GRANT_MS;
+    this.#notes.set(id, { ...grant, forgetAtMs });
+  }
+
+  delete(id: string): void {
+    this.#notes.delete(id);
+  }
+
+  #forget(): void {
+    const nowMs = this.#nowMs();
+    for (const [id, { forgetAtMs }] of this.#notes) {
+      if (forgetAtMs > nowMs) return;
+      this.#notes.delete(id);
+    }
+  }
+}
+
+class SimulatedCustomer implements CustomerCounters {
+  readonly hash = new MemoryHash();
+  readonly windowOf = () => this.hash;
+  readonly notes: GrantNotes;
+  /** Units in the usage history, in all hours. */
+  history = 0;
+
+  constructor(nowMs: () => number) {
+    this.notes = new ForgetfulNotes(nowMs);
+  }
+
+  /** @throws Error when more units are refunded than were granted and reported. */
+  readonly addToHistory = (_hour: number, units: number): void => {
+    this.history += units;
+    if (this.history < 0) throw new Error(`the usage history has ${this.history} units`);
+  };
+}
+
+/** The windows and ids of grants as Redis keeps them, and the only clock that counts. */
 export class SimulatedStore implements LinkedStore {
   readonly #time: VirtualTime;
-  readonly #windows = new Map<string, MemoryHash>();
+  readonly #customers = new Map<string, SimulatedCustomer>();
   #clockMs = START_MS;
   #epochs = 0;
-  /** Units granted and not refunded, by customer and hour of the grant: what the usage history has. */
-  readonly #history = new Map<string, number>();
 
   constructor(time: VirtualTime) {
     this.#time = time;
@@ -66,48 +109,42 @@ export class SimulatedStore implements LinkedStore {
   }
 
   resetUsage(customer: string): void {
-    reset(this.#windowOf(customer));
+    reset(this.#of(customer).hash);
   }
 
-  reserve({ customer, ...request }: ReserveRequest): WindowGrant & { readonly refunded: number } {
-    const refunded = this.refund(customer, request.refunds);
-    const unrefunded = { ...request, refunds: [] };
-    const grant = reserve(() => this.#windowOf(customer), HOURLY, this.nowMs(), unrefunded, this.#newEpoch());
-    this.#addToHistory(customer, Math.floor(grant.storeTimeMs / HOUR_MS), grant.granted);
-    return { ...grant, refunded };
+  reserve({ customer, ...request }: ReserveRequest): Grant & { readonly refunded: number } {
+    return reserveOnce(this.#of(customer), HOURLY, this.nowMs(), request, this.#newEpoch());
   }
 
   refund(customer: string, refunds: readonly Refund[]): number {
-    for (const { hour, units } of refunds) this.#addToHistory(customer, hour, -units);
-    return refund(this.#windowOf(customer), refunds);
+    return refundOnce(this.#of(customer), hourly(0), this.nowMs(), refunds);
   }
 
-  charge(customer: string, admitted: readonly ChargedUnits[]): { used: number } {
-    const { used } = charge(this.#windowOf(customer), HOURLY, this.nowMs(), admitted, this.#newEpoch());
-    return { used };
+  charge(customer: string, admitted: readonly ChargedUnits[]): { readonly used: number } {
+    return chargeOnce(this.#of(customer), HOURLY, this.nowMs(), admitted, this.#newEpoch());
   }
 
   used(customer: string): number {
-    return this.reserve({ customer, need: 0, ahead: 0, limits: hourly(1), holdMs: 0, refunds: [] }).counts[0].used;
+    const nothing = { grant: '', need: 0, ahead: 0, holdMs: 0, refunds: [] };
+    return this.reserve({ ...nothing, customer, limits: hourly(1) }).counts[0].used;
   }
 
   settled(customer: string): number {
-    const window = this.#windowOf(customer);
-    return unitsSettled(window.buckets(), HOURLY, this.nowMs(), window.head()?.holdEndMs ?? 0);
+    const { hash } = this.#of(customer);
+    return unitsSettled(hash.buckets(), HOURLY, this.nowMs(), hash.head()?.holdEndMs ?? 0);
   }
 
-  /** @throws Error when more units are refunded in an hour than were granted in it. */
-  #addToHistory(customer: string, hour: number, units: number): void {
-    const name = `${customer} ${hour}`;
-    const sum = (this.#history.get(name) ?? 0) + units;
-    if (sum < 0) throw new Error(`the history of ${customer} has ${sum} units in one hour`);
-    this.#history.set(name, sum);
+  /** Returns the units in the usage history of a customer. */
+  history(customer: string): number {
+    return this.#of(customer).history;
   }
 
-  #windowOf(customer: string): MemoryHash {
-    const known = this.#windows.get(customer) ?? new MemoryHash();
-    this.#windows.set(customer, known);
-    return known;
+  #of(customer: string): SimulatedCustomer {
+    const known = this.#customers.get(customer);
+    if (known) return known;
+    const added = new SimulatedCustomer(() => this.nowMs());
+    this.#customers.set(customer, added);
+    return added;
   }
 
   #newEpoch(): string {
@@ -115,12 +152,15 @@ export class SimulatedStore implements LinkedStore {
   }
 }
 
-/** What becomes of one call. A lost message stalls its connection: nothing passes that way until it is cut. */
+/**
+ * What becomes of one call. A lost message stalls its connection: nothing passes that way until it is closed. A request
+ * that lost time stalls it too, but arrives, as do those behind it, even if the gateway has another connection by then.
+ */
 export interface Fate {
   readonly outMs: number;
   readonly backMs: number;
-  readonly lost: 'nothing' | 'request' | 'reply';
-  /** After a loss: until the connection is cut, and then until there is a new one. */
+  readonly lost: 'nothing' | 'request' | 'reply' | 'time';
+  /** After a loss: until the connection is closed, and then until there is a new one. */
   readonly noticedAfterMs: number;
   readonly reconnectMs: number;
 }
@@ -129,19 +169,15 @@ export function unharmed(outMs: number, backMs: number): Fate {
   return { outMs, backMs, lost: 'nothing', noticedAfterMs: 0, reconnectMs: 0 };
 }
 
-/** What a gateway and the store did to each other, in units. */
+/** Calls of a gateway, and what the store did in them, in units. */
 export interface LinkCounts {
   reserves: number;
   refunds: number;
   reports: number;
-  /** By the store, whether or not the gateway heard of it. */
   granted: number;
-  /** Those of them that the gateway was told of. */
-  delivered: number;
-  /** Handed to the connection by the gateway, whether or not it was sent. */
-  handedBack: number;
-  /** By the store. */
+  /** To the window. */
   refunded: number;
+  /** Each id once. */
   reported: number;
 }
 
@@ -149,26 +185,25 @@ interface OpenCall {
   fail(): void;
 }
 
-/** One gateway's connection to the store: ordered in both directions, slow at times, and lossy. */
+/** One gateway's connections to the store, one after the other: each is ordered in both directions, slow at times, and lossy. */
 export class StoreLink implements WindowStore {
   readonly counts: LinkCounts = {
     reserves: 0,
     refunds: 0,
     reports: 0,
     granted: 0,
-    delivered: 0,
-    handedBack: 0,
     refunded: 0,
     reported: 0,
   };
   readonly reservations: { readonly atMs: number; readonly limit: number; readonly holdMs: number }[] = [];
+  /** As often as the gateway sent them. */
   readonly refunds: Refund[] = [];
   readonly #store: LinkedStore;
   readonly #time: VirtualTime;
   readonly #machine: Machine;
   readonly #nextFate: () => Fate;
   readonly #observer: LinkObserver | undefined;
-  readonly #handedBack = new WeakSet<Refund>();
+  readonly #reportedIds = new Set<string>();
   readonly #openCalls = new Set<OpenCall>();
   #session = 1;
   #downUntilMs = 0;
@@ -189,88 +224,71 @@ export class StoreLink implements WindowStore {
     return this.#time.nowMs >= this.#downUntilMs;
   }
 
-  /** Cuts the connection; whether calls under way were run, nobody learns. */
+  /** Closes the connection. The gateway does not learn whether the store ran the calls in flight. */
   cut(downMs: number): void {
     this.#session++;
     this.#downUntilMs = Math.max(this.#downUntilMs, this.#time.nowMs + downMs);
     this.#requestsAreLost = false;
     this.#repliesAreLost = false;
+    // Calls on the next connection may overtake those in flight.
+    this.#lastArrivalMs = 0;
+    this.#lastReplyMs = 0;
     const calls = [...this.#openCalls];
     this.#openCalls.clear();
     for (const call of calls) call.fail();
   }
 
-  async reserve(request: ReserveRequest): Promise<Grant> {
+  reserve(request: ReserveRequest): Promise<Grant> {
+    const { grant: id, limits, holdMs, refunds } = request;
     this.counts.reserves++;
-    this.reservations.push({ atMs: this.#time.nowMs, limit: request.limits[0].amount, holdMs: request.holdMs });
-    const refunds = this.#take(request.refunds);
-    const session = this.#session;
-    // One object for each grant: by it, an observer knows the grant again.
-    let grant: Grant | undefined;
-    await this.#call(
-      () => this.#store.reserve({ ...request, refunds }),
-      ({ refunded, ...executed }) => {
-        grant = { ...executed, session };
-        this.counts.refunded += refunded;
-        this.counts.granted += grant.granted;
-        this.#noteRefunded(refunds);
-        this.#observer?.granted(grant);
-      },
-      ({ granted }) => {
-        this.counts.delivered += granted;
-        if (grant) this.#observer?.delivered(grant);
-      },
-    );
-    if (grant === undefined) throw new Error('a reply without a call');
-    return grant;
-  }
-
-  async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
-    this.counts.refunds++;
-    const ours = this.#take(refunds);
-    if (ours.length === 0) return 0;
+    this.reservations.push({ atMs: this.#time.nowMs, limit: limits[0].amount, holdMs });
+    this.refunds.push(...refunds);
     return this.#call(
-      () => this.#store.refund(customer, ours),
-      (refunded) => {
-        this.counts.refunded += refunded;
-        this.#noteRefunded(ours);
+      () => this.#store.reserve(request),
+      (grant) => {
+        this.#noteRefunded(refunds, grant.refunded);
+        this.counts.granted += grant.granted;
+        this.#observer?.granted(id, grant);
       },
     );
   }
 
-  async charge(customer: string, admitted: readonly ChargedUnits[]): Promise<{ readonly used: number }> {
+  refund(customer: string, refunds: readonly Refund[]): Promise<number> {
+    this.counts.refunds++;
+    this.refunds.push(...refunds);
+    return this.#call(
+      () => this.#store.refund(customer, refunds),
+      (refunded) => this.#noteRefunded(refunds, refunded),
+    );
+  }
+
+  charge(customer: string, admitted: readonly ChargedUnits[]): Promise<{ readonly used: number }> {
     this.counts.reports++;
-    for (const { units } of admitted) this.counts.reported += units;
     return this.#call(
       () => this.#store.charge(customer, admitted),
       () => {
-        for (const { units } of admitted) this.#observer?.reported(units);
+        for (const units of admitted) this.#noteReported(units);
       },
     );
   }
 
-  /** Those of this session. @throws Error when one was handed over before. */
-  #take(refunds: readonly Refund[]): readonly Refund[] {
-    for (const refund of refunds) {
-      if (this.#handedBack.has(refund)) throw new Error('the same units were given back twice');
-      this.#handedBack.add(refund);
-      this.counts.handedBack += refund.units;
-      this.refunds.push(refund);
-      this.#observer?.handedBack(refund);
-    }
-    return refunds.filter(({ session }) => session === this.#session);
+  #noteRefunded(refunds: readonly Refund[], refunded: number): void {
+    this.counts.refunded += refunded;
+    for (const refund of refunds) this.#observer?.refunded(refund);
   }
 
-  #noteRefunded(refunds: readonly Refund[]): void {
-    for (const refund of refunds) this.#observer?.refunded(refund);
+  #noteReported(charged: ChargedUnits): void {
+    this.#observer?.reported(charged);
+    if (this.#reportedIds.has(charged.grant)) return;
+    this.#reportedIds.add(charged.grant);
+    this.counts.reported += charged.units;
   }
 
   #call<T>(
     execute: () => Executed<T>,
-    executed: (answer: T) => void = () => {},
-    delivered: (answer: T) => void = () => {},
+    executed: (answer: T) => void,
   ): Promise<T> {
-    if (!this.isUp()) return Promise.reject(new StoreUnavailableError('the store is away'));
+    if (!this.isUp()) return Promise.reject(new NotRunError('the store is away'));
     const session = this.#session;
     const fate = this.#nextFate();
     return new Promise((resolve, reject) => {
@@ -283,6 +301,7 @@ export class StoreLink implements WindowStore {
         this.#cutLater(session, fate);
       }
       if (this.#requestsAreLost) return;
+      if (fate.lost === 'time') this.#cutLater(session, fate);
 
       this.#lastArrivalMs = Math.max(this.#lastArrivalMs, this.#time.nowMs + fate.outMs);
       this.#time.at(this.#lastArrivalMs, () => {
@@ -302,10 +321,7 @@ export class StoreLink implements WindowStore {
         this.#lastReplyMs = Math.max(this.#lastReplyMs, this.#time.nowMs + fate.backMs);
         this.#time.at(this.#lastReplyMs, () => {
           if (!this.#openCalls.delete(openCall)) return;
-          this.#machine.run(() => {
-            delivered(answer);
-            resolve(answer);
-          });
+          this.#machine.run(() => resolve(answer));
         });
       };
     });

@@ -167,8 +167,9 @@ export class SimulatedGateway extends LeasingGateway {
     const { options, dice } = this.#world;
     const dispatch = options.dispatch(dice);
     const act = () => {
-      if (dispatch.kind !== 'fails' && this.mayBegin(admitted)) this.#begin(admitted.mode, units);
-      else admitted.refund();
+      const begins = dispatch.kind !== 'fails' && this.mayBegin(admitted);
+      if (begins) this.#begin(admitted.mode, units);
+      admitted.settle(begins);
     };
     const afterMs = dispatch.kind === 'begins late' ? this.msLeft(admitted) - dispatch.beforeMs : dispatch.afterMs;
     if (afterMs <= 0) act();

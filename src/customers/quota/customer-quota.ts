@@ -88,7 +88,7 @@ const UNMETERED: Admitted = {
   resetSeconds: () => 1,
   beginDeadlineMs: Number.POSITIVE_INFINITY,
   beginDeadlineWallMs: Number.POSITIVE_INFINITY,
-  refund() {},
+  settle() {},
 };
 
 export class CustomerQuota {

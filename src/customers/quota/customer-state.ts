@@ -55,6 +55,10 @@ export interface Waiter {
 
 /** A reservation that was sent to the store and has no reply yet. */
 export interface Call {
+  /** The id of its grant. */
+  readonly id: string;
+  /** In units: the most that it may be granted. */
+  readonly asked: number;
   /** Read before the reservation was sent. */
   readonly sentAt: Instant;
   readonly length: LeaseLength;

@@ -40,8 +40,8 @@ export interface Admitted {
   readonly beginDeadlineMs: number;
   /** The same deadline in wall time, in case a suspend stopped the monotonic clock. */
   readonly beginDeadlineWallMs: number;
-  /** Gives the units back. Call it at most once, and only if the request did not begin upstream. */
-  refund(): void;
+  /** Call it exactly once: when the request has ended, or without its having begun upstream. Then its units return. */
+  settle(isUsed: boolean): void;
   /**
    * Returns the units that a limit (its index in {@link QuotaSettings.limits}) had left at the store's last reply to this
    * instance, at most one lease ago, minus those this instance used since. Other instances may have used or refunded units

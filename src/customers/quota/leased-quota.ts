@@ -15,7 +15,8 @@
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
 import { LruEntries } from '../../base/lru-map.ts';
 import { mapAll, type NonEmpty } from '../../base/non-empty.ts';
-import { StoreUnavailableError } from '../../store/errors.ts';
+import { uniqueIds } from '../../base/unique-ids.ts';
+import { NotRunError, StoreUnavailableError } from '../../store/errors.ts';
 import { type Grant, hourly, type Limit, type LimitCount, type WindowStore } from '../../store/windows.ts';
 import {
   areSameLimits,
@@ -69,6 +70,7 @@ export class LeasedQuota {
   readonly #options: LeasedQuotaOptions;
   readonly #customers: LruEntries<string, CustomerState>;
   readonly #timers: LeaseTimers;
+  readonly #newGrantId = uniqueIds();
   #overdueCalls = 0;
   /** Customers whose usage is read late. Their other reads fail at once; only reservations decide whether the store is away. */
   readonly #overdueReads = new Set<string>();
@@ -106,16 +108,14 @@ export class LeasedQuota {
   async usage(customer: string, limit: number, units = 1): Promise<Usage> {
     if (this.#overdueReads.has(customer) || !this.storeResponds(customer))
       throw new StoreUnavailableError('the store is away');
-    const refunds = this.#customers.get(customer)?.leases.takeRefunds() ?? [];
-    const reading = this.#options.windows.reserve({
-      customer,
-      need: 0,
-      heaviest: units,
-      ahead: 0,
-      limits: hourly(limit),
-      holdMs: 0,
-      refunds,
-    });
+    const leases = this.#customers.get(customer)?.leases;
+    const refunds = leases?.takeRefunds() ?? [];
+    const nothing = { grant: '', need: 0, heaviest: units, ahead: 0, holdMs: 0 };
+    const reading = this.#options.windows.reserve({ ...nothing, customer, limits: hourly(limit), refunds });
+    reading.then(
+      () => leases?.answered(refunds, true),
+      () => leases?.answered(refunds, false),
+    );
     const grant = await this.#withinTimeout(reading, () => {
       this.#overdueReads.add(customer);
       const settled = () => void this.#overdueReads.delete(customer);
@@ -174,6 +174,7 @@ export class LeasedQuota {
     const now = this.#now();
     const sent = [...this.#customers.values()].map((state) => {
       state.leases.end(now);
+      if (state.call) state.leases.refundAll(state.call.id, state.call.asked);
       return state.leases.sendRefunds();
     });
     await this.#withinTimeout(Promise.all(sent)).catch(() => undefined);
@@ -247,7 +248,10 @@ export class LeasedQuota {
     // No open lease has the units of a request that waits. Those of several may be enough once the store has them back.
     if (need > 0) state.leases.endOpen();
     const { length, ahead } = state.nextLease(need, sentAt);
+    const id = this.#newGrantId();
     const call: Call = {
+      id,
+      asked: need + ahead,
       sentAt,
       length,
       need,
@@ -259,11 +263,18 @@ export class LeasedQuota {
     };
     state.call = call;
     this.#watch(state, call);
-    const refunds = state.leases.takeRefunds();
-    const request = { customer, need, heaviest, ahead, limits: settings.limits, holdMs: length.holdMs, refunds };
+    const { leases } = state;
+    const refunds = leases.takeRefunds();
+    const amounts = { need, heaviest, ahead, limits: settings.limits, holdMs: length.holdMs };
+    const request = { customer, grant: id, ...amounts, refunds };
     call.settled = this.#options.windows.reserve(request).then(
-      (grant) => this.#received(state, call, grant),
-      () => {
+      (grant) => {
+        leases.answered(refunds, true);
+        this.#received(state, call, grant);
+      },
+      (error) => {
+        leases.answered(refunds, false);
+        if (!(error instanceof NotRunError)) leases.refundAll(id, call.asked);
         this.#endCall(state, call);
         this.#settleWithoutStore(state, state.waiters.splice(0));
       },
@@ -279,7 +290,7 @@ export class LeasedQuota {
     this.#endCall(state, call);
     if (!call.overdue) this.#forgiveStandstill(state, call);
     if (call.overdue || endsLeases(call.settings, state.settings)) {
-      state.leases.refund(grant, grant.granted);
+      state.leases.refundAll(call.id, grant.granted);
     } else {
       this.#use(state, call, grant);
     }
@@ -290,9 +301,9 @@ export class LeasedQuota {
     const now = this.#now();
     const { monotonicMs: receivedAt } = now;
     state.lastReply = { counts: grant.counts, receivedAt };
-    const lease = new Lease(grant, call.sentAt, call.length);
+    const lease = new Lease(call.id, grant, call.sentAt, call.length);
     if (!lease.runsAt(now)) {
-      state.leases.refund(grant, grant.granted);
+      state.leases.refundAll(call.id, grant.granted);
       return;
     }
     this.#reportUsage(state.customer, call.settings, grant);

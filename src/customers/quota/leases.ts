@@ -5,13 +5,16 @@
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
 import { DueQueue } from '../../base/due-queue.ts';
 import type { NonEmpty } from '../../base/non-empty.ts';
-import type { Grant, LimitCount, Refund, WindowStore } from '../../store/windows.ts';
+import { GRANT_MS, type Grant, type LimitCount, type WindowStore } from '../../store/windows.ts';
 import type { Admitted, QuotaMode } from './hourly-quota.ts';
+import { OpenGrant, type SentRefund } from './open-grant.ts';
 
 /** An admitted request may begin upstream for this long after its lease has ended. */
 const DISPATCH_MS = 1000;
 /** How long refunds wait for others. */
 const REFUND_DELAY_MS = 250;
+/** The same for those that were not answered. */
+const REPEAT_REFUND_MS = 5000;
 /** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
 export const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
 /** Only this share of each period is used, so that a clock up to 1 % slower than the store's does no harm. */
@@ -68,13 +71,16 @@ export class Lease {
   /** Units left to hand out. */
   units: number;
   readonly grant: Grant;
+  readonly open: OpenGrant;
   readonly length: LeaseLength;
   /** Read before the reservation was sent, so that the lease ends before the store's hold does. */
   readonly sentAt: Instant;
 
-  constructor(grant: Grant, sentAt: Instant, length: LeaseLength) {
+  /** `id`: that of the reservation. */
+  constructor(id: string, grant: Grant, sentAt: Instant, length: LeaseLength) {
     this.units = grant.granted;
     this.grant = grant;
+    this.open = new OpenGrant(id, grant.granted, sentAt.monotonicMs);
     this.sentAt = sentAt;
     this.length = length;
   }
@@ -106,7 +112,7 @@ export class Lease {
 
 /** Shared by customers that have none: with many customers, each object is a cache miss. */
 const NO_LEASES: readonly Lease[] = [];
-const NO_REFUNDS: readonly Refund[] = [];
+const NO_GRANTS: readonly OpenGrant[] = [];
 
 interface OpenLease {
   readonly leases: CustomerLeases;
@@ -119,8 +125,7 @@ export class LeaseTimers {
   readonly windows: Pick<WindowStore, 'refund'>;
   readonly #short: DueQueue<OpenLease>;
   readonly #long: DueQueue<OpenLease>;
-  readonly #refunds: DueQueue<CustomerLeases>;
-  readonly #lateRefunds: DueQueue<CustomerLeases>;
+  readonly #refunds: Readonly<Record<number, DueQueue<CustomerLeases>>>;
 
   constructor(parts: {
     readonly clock: Clock;
@@ -133,8 +138,8 @@ export class LeaseTimers {
     const refund = (leases: CustomerLeases) => leases.refundsAreDue();
     this.#short = new DueQueue(parts, end);
     this.#long = new DueQueue(parts, end);
-    this.#refunds = new DueQueue(parts, refund);
-    this.#lateRefunds = new DueQueue(parts, refund);
+    const delays = [SHORT_LEASE.refundDelayMs, LONG_LEASE.refundDelayMs, REPEAT_REFUND_MS];
+    this.#refunds = Object.fromEntries(delays.map((delayMs) => [delayMs, new DueQueue(parts, refund)]));
   }
 
   endLater(leases: CustomerLeases, lease: Lease): void {
@@ -142,7 +147,7 @@ export class LeaseTimers {
   }
 
   refundLater(leases: CustomerLeases, delayMs: number, dueMs: number): void {
-    (delayMs > REFUND_DELAY_MS ? this.#lateRefunds : this.#refunds).add(leases, dueMs);
+    this.#refunds[delayMs]?.add(leases, dueMs);
   }
 }
 
@@ -157,8 +162,8 @@ export class CustomerLeases {
   readonly #timers: LeaseTimers;
   /** Those with units left, in the order in which they got their first unit. */
   #open = NO_LEASES;
-  /** Merged by policy, session, epoch and bucket. */
-  #refunds = NO_REFUNDS;
+  /** Those of which the store has to be told something. */
+  #grants = NO_GRANTS;
   /** Monotonic ms; undefined while no refund waits. */
   #refundsDueMs: number | undefined;
   /** Monotonic ms. Leases that were requested until then admit no more requests. */
@@ -188,9 +193,7 @@ export class CustomerLeases {
 
   get unusedUnits(): number {
     let units = this.unitsLeft;
-    // Every limit gets the same units back.
-    const policy = this.#refunds[0]?.policy;
-    for (const refund of this.#refunds) if (refund.policy === policy) units += refund.units;
+    for (const grant of this.#grants) units += grant.unconfirmed;
     return units;
   }
 
@@ -226,11 +229,18 @@ export class CustomerLeases {
     return undefined;
   }
 
+  /** Units that were taken reached the upstream: nobody returns them. */
+  use({ open }: Lease, units: number): void {
+    open.use(units);
+    // The next call tells it. Without one, the store forgets the id by itself.
+    if (open.isSettled) this.#queue(open);
+  }
+
   /** Returns units: to their lease if that still admits requests, else to the store. */
   return(lease: Lease, units: number, now: Instant): void {
     this.admitted -= units;
     if (lease.sentAt.monotonicMs <= this.#endedAtMs || !lease.runsAt(now)) {
-      this.refund(lease.grant, units);
+      this.refund(lease.open, units);
       return;
     }
     if (lease.units === 0) this.#open = [...this.#open, lease];
@@ -248,36 +258,58 @@ export class CustomerLeases {
     for (const lease of this.#open) this.#end(lease);
   }
 
+  /** Refunds all units that the store has granted, or may have granted, to a reservation that became no lease. */
+  refundAll(id: string, units: number): void {
+    this.refund(new OpenGrant(id, units, this.clock.monotonicMs()), units);
+  }
+
   /** Refunds units soon, together with others. */
-  refund(grant: Grant, units: number, delayMs = REFUND_DELAY_MS): void {
+  refund(grant: OpenGrant, units: number, delayMs = REFUND_DELAY_MS): void {
     if (units === 0) return;
-    const { bucket, session } = grant;
-    const hour = Math.floor(grant.storeTimeMs / 3_600_000);
-    for (const { policy, epoch } of grant.counts) {
-      const merged = this.#refunds.find(
-        (r) =>
-          r.bucket === bucket && r.epoch === epoch && r.policy === policy && r.session === session && r.hour === hour,
-      );
-      const others = this.#refunds.filter((each) => each !== merged);
-      this.#refunds = [...others, { policy, epoch, bucket, session, hour, units: units + (merged?.units ?? 0) }];
+    grant.giveBack(units);
+    this.#refundLater(grant, delayMs);
+  }
+
+  /** Removes and returns the refunds that wait, for the next call. {@link answered} must be told what became of it. */
+  takeRefunds(): readonly SentRefund[] {
+    const taken = this.#grants;
+    this.#grants = NO_GRANTS;
+    this.#refundsDueMs = undefined;
+    return taken.map((grant) => grant.refund());
+  }
+
+  /** Refunds without an answer are sent again: they count once. After an hour the store may not know their ids. */
+  answered(refunds: readonly SentRefund[], isAnswered: boolean): void {
+    const nowMs = this.clock.monotonicMs();
+    for (const refund of refunds) {
+      const { of } = refund;
+      of.isQueued = false;
+      if (isAnswered ? !of.confirm(refund) : nowMs - of.sinceMs > GRANT_MS / CLOCK_DRIFT) continue;
+      if (of.unconfirmed > 0) this.#refundLater(of, isAnswered ? REFUND_DELAY_MS : REPEAT_REFUND_MS);
+      else this.#queue(of);
     }
+  }
+
+  async sendRefunds(): Promise<void> {
+    const refunds = this.takeRefunds();
+    if (refunds.length === 0) return;
+    await this.#timers.windows.refund(this.#customer, refunds).then(
+      () => this.answered(refunds, true),
+      () => this.answered(refunds, false),
+    );
+  }
+
+  #refundLater(grant: OpenGrant, delayMs: number): void {
+    this.#queue(grant);
     if (this.#refundsDueMs !== undefined) return;
-    this.#refundsDueMs = this.#timers.clock.monotonicMs() + delayMs;
+    this.#refundsDueMs = this.clock.monotonicMs() + delayMs;
     this.#timers.refundLater(this, delayMs, this.#refundsDueMs);
   }
 
-  /** Removes and returns the refunds that wait. They are sent once, even if sending fails. */
-  takeRefunds(): readonly Refund[] {
-    const taken = this.#refunds;
-    this.#refunds = NO_REFUNDS;
-    this.#refundsDueMs = undefined;
-    return taken;
-  }
-
-  /** Sends the refunds that wait, once. Not repeated if the outcome is unknown: running twice, one would admit too many. */
-  async sendRefunds(): Promise<void> {
-    const refunds = this.takeRefunds();
-    if (refunds.length > 0) await this.#timers.windows.refund(this.#customer, refunds).catch(() => undefined);
+  #queue(grant: OpenGrant): void {
+    if (grant.isQueued) return;
+    grant.isQueued = true;
+    this.#grants = [...this.#grants, grant];
   }
 
   #remove(lease: Lease): void {
@@ -289,7 +321,7 @@ export class CustomerLeases {
     this.#remove(lease);
     const { units } = lease;
     lease.units = 0;
-    this.refund(lease.grant, units, lease.length.refundDelayMs);
+    this.refund(lease.open, units, lease.length.refundDelayMs);
   }
 }
 
@@ -325,8 +357,9 @@ export class LeaseAdmission implements Admitted {
     this.#unitsLeft = leases.unitsLeft;
   }
 
-  refund(): void {
-    this.#leases.return(this.#lease, this.#units, readInstant(this.#leases.clock));
+  settle(isUsed: boolean): void {
+    if (isUsed) this.#leases.use(this.#lease, this.#units);
+    else this.#leases.return(this.#lease, this.#units, readInstant(this.#leases.clock));
   }
 
   remaining(limit: number): number {

@@ -6,48 +6,63 @@
  * Local windows survive the end of an outage: if each outage began with an empty window, an unstable store would let
  * each instance admit a whole share per outage.
  *
- * When the store is available again, locally admitted units are charged to it once, dated no earlier than their
- * requests, and removed here. If the outcome of a charge is unknown, its units stay here until they expire, and are not
- * sent again: counting them twice costs the customer some requests, counting them nowhere would break the guarantee. A
- * charge that the store refused is sent again.
+ * When the store is available again, locally admitted units are charged to it, dated no earlier than their requests, and
+ * removed here. A charge that is not answered is sent again with the same ids, so its units count once. Units that return
+ * after their charge are refunded by the id under which they were charged.
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
 import { Periodic } from '../../base/periodic.ts';
-import { NotChargedError } from '../../store/errors.ts';
+import { uniqueIds } from '../../base/unique-ids.ts';
+import { NotRunError } from '../../store/errors.ts';
 import { MemoryHash } from '../../store/memory-hash.ts';
-import {
-  charge,
-  dropTimeMs,
-  HOURLY,
-  refund,
-  reserve,
-  type WindowGrant,
-  type WindowRequest,
-} from '../../store/window-arithmetic.ts';
-import { hourly, type WindowStore } from '../../store/windows.ts';
+import { charge, dropTimeMs, HOURLY, refund, reserve, type WindowRequest } from '../../store/window-arithmetic.ts';
+import { GRANT_MS, type Grant, hourly, type WindowStore } from '../../store/windows.ts';
 import type { CustomerState } from './customer-state.ts';
 import type { Admission, QuotaSettings } from './hourly-quota.ts';
-import { LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
+import { type CustomerLeases, LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
+import { OpenGrant } from './open-grant.ts';
 
 /** Delay before each attempt to charge units to the store, so charges begin about this soon after the store is available again. */
 const CHARGE_INTERVAL_MS = 500;
-/** The same while the store refuses charges: it may do so for hours. */
-const REFUSED_INTERVAL_MS = 5000;
+/** The same while charges fail: the store may refuse them for hours. */
+const REPEAT_INTERVAL_MS = 5000;
 const FORGET_INTERVAL_MS = 60_000;
 /** The share is a guess: the store may have free units as soon as it is available again. */
 const MAX_WAIT_SECONDS = 30;
 /** A constant: each refund refers to its own local window, so no epoch is needed to tell windows apart. */
 const EPOCH = 'local';
 
-type LimitedCustomer = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'>;
+type LimitedCustomer = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'> & {
+  readonly leases: Pick<CustomerLeases, 'refund'>;
+};
+
+/** Units of one bucket that are charged together. */
+interface LocalUnits {
+  /** 0: they count in the history alone, because their bucket has expired or the usage was reset. */
+  bucket: number;
+  units: number;
+  /** From when they are charged. */
+  grant?: OpenGrant;
+  /** Units that return while they are charged. */
+  returned: number;
+  isCharged: boolean;
+}
+
+/** Is sent until it is answered. */
+interface Charge {
+  readonly charged: readonly (LocalUnits & { readonly grant: OpenGrant })[];
+  /** Monotonic ms since which the store may have counted it. */
+  sinceMs?: number;
+}
 
 interface LocalWindow {
   state: LimitedCustomer;
   /** With which the window began. */
   readonly settings: QuotaSettings;
   readonly hash: MemoryHash;
-  /** Units admitted and not yet charged to the store, by bucket; those of all expired buckets may be in bucket 0. */
-  uncharged: Map<number, number>;
+  /** In the order of their buckets. */
+  uncharged: readonly LocalUnits[];
+  charge: Charge | undefined;
   /** Usage from the store's last reply, counted at the end of its holds: until then, its requests may begin. */
   advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
 }
@@ -65,6 +80,7 @@ export class LocalWindows {
   readonly #options: LocalWindowsOptions;
   readonly #windows = new Map<string, LocalWindow>();
   readonly #originMs: number;
+  readonly #newGrantId = uniqueIds();
   /** Runs while there are units to charge. */
   readonly #charging: Periodic;
   /** Runs while there are windows. */
@@ -93,36 +109,36 @@ export class LocalWindows {
     return grant.granted === units ? this.#admitted(window, units, grant) : this.#refused(window, grant);
   }
 
-  #admitted(window: LocalWindow, units: number, grant: WindowGrant): Admission {
+  #admitted(window: LocalWindow, units: number, grant: Grant): Admission {
     const { clock } = this.#options;
     const { bucket, counts } = grant;
-    if (!window.uncharged.has(bucket)) mergeExpired(window.uncharged, this.#nowMs());
-    addUnits(window.uncharged, bucket, units);
+    let admitted = window.uncharged.find((each) => each.bucket === bucket);
+    if (admitted === undefined) {
+      admitted = { bucket, units: 0, returned: 0, isCharged: false };
+      window.uncharged = [...mergeExpired(window.uncharged, this.#nowMs()), admitted];
+    }
+    admitted.units += units;
     this.#charging.start(CHARGE_INTERVAL_MS);
     return {
       outcome: 'admitted',
       mode: 'local',
       beginDeadlineMs: clock.monotonicMs() + SHORT_LEASE.usableHoldMs,
       beginDeadlineWallMs: clock.nowMs() + SHORT_LEASE.usableHoldMs,
-      refund: () => {
-        // Units that were already charged stay counted in the store.
-        const returned = Math.min(units, window.uncharged.get(bucket) ?? 0);
-        if (returned === 0) return;
-        addUnits(window.uncharged, bucket, -returned);
-        refund(window.hash, [{ epoch: EPOCH, bucket, units: returned }]);
+      settle: (isUsed) => {
+        if (!isUsed) giveBack(window, admitted, units);
       },
       remaining: () => counts[0].free,
       resetSeconds: this.#countdown(grant),
     };
   }
 
-  #refused({ state }: LocalWindow, grant: WindowGrant): Admission {
+  #refused({ state }: LocalWindow, grant: Grant): Admission {
     const [hour] = state.settings.limits;
     const violated = [{ ...hour, remaining: grant.counts[0].free }] as const;
     return { outcome: 'refused', mode: 'local', violated, resetSeconds: this.#countdown(grant) };
   }
 
-  #countdown(grant: WindowGrant): () => number {
+  #countdown(grant: Grant): () => number {
     const { clock } = this.#options;
     const [hour] = grant.counts;
     // Never, if a request takes more than the share: the store may have as many.
@@ -138,9 +154,10 @@ export class LocalWindows {
       return known;
     }
     // Units from before a usage reset count in the history alone, and those of a deleted customer nowhere.
-    const uncharged = new Map(known?.settings.createdAt === settings.createdAt ? known?.uncharged : []);
-    mergeExpired(uncharged, Number.POSITIVE_INFINITY);
-    const window: LocalWindow = { state, settings, hash: new MemoryHash(), uncharged, advance: undefined };
+    const former = known?.settings.createdAt === settings.createdAt ? known : undefined;
+    const { uncharged = [], charge } = former ?? {};
+    for (const each of [...uncharged, ...(charge?.charged ?? [])]) each.bucket = 0;
+    const window: LocalWindow = { state, settings, hash: new MemoryHash(), uncharged, charge, advance: undefined };
     this.#windows.set(customer, window);
     this.#forgetting.start(FORGET_INTERVAL_MS);
     return window;
@@ -171,30 +188,36 @@ export class LocalWindows {
 
   /** Charges one customer at a time, because the store has only just recovered. Resolves to the ms until the next round. */
   async #chargeAll(): Promise<number> {
-    let isRefused = false;
+    let isAnswered = true;
     for (const window of [...this.#windows.values()].filter(hasUncharged)) {
-      if (this.#options.storeIsUp(window.state.customer) && !(await this.#charge(window))) isRefused = true;
+      if (this.#options.storeIsUp(window.state.customer) && !(await this.#charge(window))) isAnswered = false;
     }
-    return isRefused ? REFUSED_INTERVAL_MS : CHARGE_INTERVAL_MS;
+    return isAnswered ? CHARGE_INTERVAL_MS : REPEAT_INTERVAL_MS;
   }
 
-  /** Resolves to false if the store refused the charge. */
+  /** Resolves to false if the store did not answer the charge, or refused it. */
   async #charge(window: LocalWindow): Promise<boolean> {
-    const { state, hash, uncharged } = window;
-    const nowMs = this.#nowMs();
-    const units = [...uncharged];
-    window.uncharged = new Map();
+    const { clock, windows } = this.#options;
+    const { state, hash } = window;
+    const sentAt = clock.monotonicMs();
+    const nowMs = this.#timeOf(sentAt);
+    window.charge ??= this.#nextCharge(window, sentAt);
+    const { charge } = window;
     try {
-      const { used } = await this.#options.windows.charge(
+      const { used } = await windows.charge(
         state.customer,
         // A unit's request begins upstream before its bucket ends, so that end is the latest possible time.
-        units.map(([bucket, count]) => ({ ageMs: nowMs - (bucket + 1) * HOURLY.bucketMs, units: count })),
+        charge.charged.map(({ bucket, units, grant: { id: grant } }) => {
+          return { grant, ageMs: nowMs - (bucket + 1) * HOURLY.bucketMs, units };
+        }),
       );
-      refund(
-        hash,
-        units.map(([bucket, count]) => ({ epoch: EPOCH, bucket, units: count })),
-      );
-      const receivedAt = this.#options.clock.monotonicMs();
+      window.charge = undefined;
+      for (const each of charge.charged) {
+        refund(hash, [{ epoch: EPOCH, bucket: each.bucket, units: each.units }]);
+        each.isCharged = true;
+        state.leases.refund(each.grant, each.returned);
+      }
+      const receivedAt = clock.monotonicMs();
       const free = Math.max(0, state.settings.limits[0].amount - used);
       const hour = { policy: 'hourly', free, used, waitMs: 0, epoch: '', holdEndMs: 0 } as const;
       state.lastReply = { counts: [hour], receivedAt };
@@ -202,11 +225,22 @@ export class LocalWindows {
       this.#chargeInAdvance(window, state, this.#nowMs());
       return true;
     } catch (error) {
-      // Else the store may have counted the units: keep them here until they expire, and do not send them again.
-      if (!(error instanceof NotChargedError)) return true;
-      for (const [bucket, count] of units) addUnits(window.uncharged, bucket, count);
+      if (!(error instanceof NotRunError)) charge.sinceMs ??= sentAt;
+      // The store may have forgotten that it counted the units: they stay here until they expire, and are not sent again.
+      const isTooOld = clock.monotonicMs() - (charge.sinceMs ?? sentAt) > GRANT_MS / CLOCK_DRIFT;
+      if (isTooOld) window.charge = undefined;
       return false;
     }
+  }
+
+  /** Takes all units that are not charged yet. */
+  #nextCharge(window: LocalWindow, nowMs: number): Charge {
+    const units = window.uncharged.filter((each) => each.units > 0);
+    window.uncharged = [];
+    // Never settled: the store must not forget the id while an earlier attempt of the charge may still arrive.
+    const newGrant = () => new OpenGrant(this.#newGrantId(), Number.POSITIVE_INFINITY, nowMs);
+    const charged = units.map((each) => Object.assign(each, { grant: newGrant() }));
+    return { charged };
   }
 
   #forgetEmpty(): void {
@@ -219,35 +253,33 @@ export class LocalWindows {
   }
 }
 
-function reserveIn(hash: MemoryHash, nowMs: number, need: number, amount: number, holdMs: number): WindowGrant {
-  const request: WindowRequest = {
-    need,
-    heaviest: Math.max(1, need),
-    ahead: 0,
-    limits: hourly(amount),
-    holdMs,
-    refunds: [],
-  };
+function reserveIn(hash: MemoryHash, nowMs: number, need: number, amount: number, holdMs: number): Grant {
+  const request: WindowRequest = { need, heaviest: Math.max(1, need), ahead: 0, limits: hourly(amount), holdMs };
   return reserve(() => hash, HOURLY, nowMs, request, EPOCH);
 }
 
-function hasUncharged({ uncharged }: LocalWindow): boolean {
-  return uncharged.size > 0;
+function giveBack({ hash, state }: LocalWindow, admitted: LocalUnits, units: number): void {
+  const { bucket, grant, isCharged } = admitted;
+  if (grant === undefined) {
+    admitted.units -= units;
+    refund(hash, [{ epoch: EPOCH, bucket, units }]);
+  } else if (!isCharged) {
+    // Refunded once the charge is answered: a refund that overtakes it would make it void.
+    admitted.returned += units;
+  } else {
+    state.leases.refund(grant, units);
+  }
+}
+
+function hasUncharged({ uncharged, charge }: LocalWindow): boolean {
+  return charge !== undefined || uncharged.some(({ units }) => units > 0);
 }
 
 /** Adds up all expired buckets in bucket 0: the quota does not count them, and the history counts them when charged. */
-function mergeExpired(byBucket: Map<number, number>, nowMs: number): void {
-  let expired = 0;
-  for (const [bucket, units] of byBucket) {
-    if (dropTimeMs(bucket, HOURLY) > nowMs) continue;
-    expired += units;
-    byBucket.delete(bucket);
-  }
-  if (expired > 0) byBucket.set(0, expired);
-}
-
-function addUnits(byBucket: Map<number, number>, bucket: number, units: number): void {
-  const sum = (byBucket.get(bucket) ?? 0) + units;
-  if (sum === 0) byBucket.delete(bucket);
-  else byBucket.set(bucket, sum);
+function mergeExpired(uncharged: readonly LocalUnits[], nowMs: number): readonly LocalUnits[] {
+  const isExpired = ({ bucket }: LocalUnits) => dropTimeMs(bucket, HOURLY) <= nowMs;
+  const expired = uncharged.filter(isExpired);
+  if (expired.length < 2) return uncharged;
+  const units = expired.reduce((sum, each) => sum + each.units, 0);
+  return [{ bucket: 0, units, returned: 0, isCharged: false }, ...uncharged.filter((each) => !isExpired(each))];
 }

@@ -38,7 +38,7 @@ function allow({ lastReply }: Pick<CustomerState, 'lastReply'>): Admission {
     mode: 'local',
     beginDeadlineMs: Number.POSITIVE_INFINITY,
     beginDeadlineWallMs: Number.POSITIVE_INFINITY,
-    refund: () => {},
+    settle: () => {},
     remaining: (limit) => lastReply?.counts[limit]?.free ?? 0,
     resetSeconds: () => 1,
   };

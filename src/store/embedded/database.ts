@@ -156,6 +156,18 @@ const MIGRATIONS = [
 `,
   'CREATE TABLE maintenance (id INTEGER PRIMARY KEY, record TEXT NOT NULL) STRICT',
   'ALTER TABLE usage_day RENAME COLUMN requests TO units; ALTER TABLE usage_day ADD COLUMN requests INTEGER NOT NULL DEFAULT 0',
+  `
+  CREATE TABLE grant_note (
+    customer TEXT NOT NULL,
+    id TEXT NOT NULL,
+    granted INTEGER NOT NULL,
+    returned INTEGER NOT NULL,
+    hour INTEGER NOT NULL,
+    bucket INTEGER NOT NULL,
+    epochs TEXT NOT NULL,
+    PRIMARY KEY (customer, id)
+  ) STRICT, WITHOUT ROWID;
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

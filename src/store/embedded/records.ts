@@ -35,6 +35,7 @@ const SEARCHED_ROWS = 2000;
 
 /** Where the data of a customer is, besides its record and its keys. */
 const TABLES_BY_CUSTOMER = [
+  'grant_note',
   'bucket',
   'window',
   'notice',

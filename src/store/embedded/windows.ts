@@ -1,26 +1,22 @@
 /** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
-import { NotChargedError } from '../errors.ts';
+import { NotRunError } from '../errors.ts';
+import { type CustomerCounters, chargeOnce, type GrantNotes, refundOnce, reserveOnce } from '../grants.ts';
+import type { StoreOp } from '../observer.ts';
 import type { Store } from '../store.ts';
-import { HOUR_MS, unlessClosed } from '../usage-history.ts';
+import { HOUR_MS } from '../usage-history.ts';
 import {
-  charge,
   checkCharge,
   checkRequest,
   HOURLY,
-  lineageOf,
-  refund,
-  reserve,
   unitsCounted,
   unitsSettled,
   type WindowHash,
   type WindowHead,
 } from '../window-arithmetic.ts';
-import type { Refund, UsageReader, WindowStore } from '../windows.ts';
+import { hourly, type UsageReader, type WindowStore } from '../windows.ts';
 import type { EmbeddedContext } from './database.ts';
 import type { Sql } from './sql.ts';
 
-/** No reply can be lost here, so one session lasts as long as the store is open. */
-const SESSION = 1;
 /**
  * At most this many idle windows are removed per new window: the tables shrink as fast as they grow, in small steps.
  */
@@ -31,7 +27,7 @@ const IDLE_MARGIN_MS = 120_000;
 interface EmbeddedWindowsOptions {
   /** Returns a new random epoch for a window, without white space. */
   readonly newEpoch: () => string;
-  /** Adds units to the usage history, or subtracts as many as there are. `hour`: as in {@link Refund}. */
+  /** Adds units to the usage history, or subtracts as many as there are. `hour`: the number of hours since 1970. */
   readonly addToHistory?: ((customer: string, hour: number, units: number) => void) | undefined;
 }
 
@@ -40,54 +36,41 @@ export function embeddedWindows(
   { newEpoch, addToHistory = () => undefined }: EmbeddedWindowsOptions,
 ): Pick<Store, 'windows' | 'usages'> {
   const hashOf = sqliteHashes(sql);
-
-  /** To be called before the refunds change the window. */
-  const refundHistory = (customer: string, hash: WindowHash, refunds: readonly Refund[], nowMs: number) => {
-    const stored = hash.head();
-    if (stored === undefined) return;
-    const lineage = lineageOf(stored.epoch);
-    for (const { epoch, hour, units } of refunds) {
-      if (lineageOf(epoch) === lineage) addToHistory(customer, unlessClosed(hour, nowMs), -units);
-    }
-  };
+  const countersOf = (customer: string): CustomerCounters => ({
+    windowOf: () => hashOf(customer),
+    notes: grantNotes(sql, customer),
+    addToHistory: (hour, units) => addToHistory(customer, hour, units),
+  });
+  const transactOrNot = <T>(op: StoreOp, operation: () => T): Promise<T> =>
+    transact(op, operation).catch((error: Error) => {
+      // The transaction was rolled back.
+      throw new NotRunError(error.message, { cause: error });
+    });
+  let sweptHour = 0;
 
   const windows: WindowStore = {
-    async reserve(request) {
+    async reserve({ customer, ...request }) {
       checkRequest(request);
-      return transact('reserve', () => {
-        const hash = hashOf(request.customer);
+      return transactOrNot('reserve', () => {
         const nowMs = clock.nowMs();
-        const isNew = hash.head() === undefined;
-        const refunds = ofThisSession(request.refunds);
-        refundHistory(request.customer, hash, refunds, nowMs);
-        const grant = reserve(() => hash, HOURLY, nowMs, { ...request, refunds }, newEpoch());
+        const isNew = hashOf(customer).head() === undefined;
+        const grant = reserveOnce(countersOf(customer), HOURLY, nowMs, request, newEpoch());
         if (isNew && grant.granted > 0) removeIdle(sql, nowMs);
-        addToHistory(request.customer, Math.floor(nowMs / HOUR_MS), grant.granted);
-        return { ...grant, session: SESSION };
+        const hour = Math.floor(nowMs / HOUR_MS);
+        if (hour !== sweptHour) sql.run`DELETE FROM grant_note WHERE hour < ${hour - 1}`;
+        sweptHour = hour;
+        return grant;
       });
     },
 
-    async refund(customer, refunds) {
-      const ours = ofThisSession(refunds);
-      if (ours.length === 0) return 0;
-      return transact('refund', () => {
-        const hash = hashOf(customer);
-        refundHistory(customer, hash, ours, clock.nowMs());
-        return refund(hash, ours);
-      });
-    },
+    refund: (customer, refunds) =>
+      transactOrNot('refund', () => refundOnce(countersOf(customer), hourly(0), clock.nowMs(), refunds)),
 
     async charge(customer, charged) {
       checkCharge(charged);
-      return transact('report', () => {
-        const nowMs = clock.nowMs();
-        // Not in the hour in which they were admitted: it may be closed.
-        for (const { units } of charged) addToHistory(customer, Math.floor(nowMs / HOUR_MS), units);
-        return charge(hashOf(customer), HOURLY, nowMs, charged, newEpoch());
-      }).catch((error: Error) => {
-        // The transaction was rolled back.
-        throw new NotChargedError(error.message, { cause: error });
-      });
+      return transactOrNot('report', () =>
+        chargeOnce(countersOf(customer), HOURLY, clock.nowMs(), charged, newEpoch()),
+      );
     },
   };
 
@@ -107,8 +90,22 @@ export function embeddedWindows(
   return { windows, usages };
 }
 
-function ofThisSession(refunds: readonly Refund[]): readonly Refund[] {
-  return refunds.filter(({ session }) => session === SESSION);
+function grantNotes(sql: Sql, customer: string): GrantNotes {
+  return {
+    get(id) {
+      const row = sql.get<{ granted: number; returned: number; hour: number; bucket: number; epochs: string }>`
+        SELECT granted, returned, hour, bucket, epochs FROM grant_note WHERE customer = ${customer} AND id = ${id}`;
+      return row && { ...row, epochs: row.epochs.split(' ') };
+    },
+    set(id, { granted, returned, hour, bucket, epochs }) {
+      sql.run`
+        INSERT OR REPLACE INTO grant_note (customer, id, granted, returned, hour, bucket, epochs)
+        VALUES (${customer}, ${id}, ${granted}, ${returned}, ${hour}, ${bucket}, ${epochs.join(' ')})`;
+    },
+    delete(id) {
+      sql.run`DELETE FROM grant_note WHERE customer = ${customer} AND id = ${id}`;
+    },
+  };
 }
 
 /** Returns a function that gives access to one customer's stored window. Call its methods only inside a transaction. */

@@ -13,6 +13,7 @@ overBothStores((start) => {
     const { id: other } = (await admin.call('POST', '/admin/v1/customers/acme/keys', {})).body;
     await admin.store.windows.reserve({
       customer: 'acme',
+      grant: 'a',
       need: 990,
       ahead: 0,
       limits: hourly(1000),

@@ -40,6 +40,7 @@ overBothStores((start) => {
     await history.add({ ...NONE, counts: [refusal] });
     await admin.store.windows.reserve({
       customer: 'acme',
+      grant: 'a',
       need: 3,
       ahead: 0,
       limits: hourly(10),
@@ -105,7 +106,7 @@ overBothStores((start) => {
   it('lists customers near their limits by their present usage, not by what was seen last, and those that filters want', async () => {
     const admin = await start();
     const { history } = await withHistory(admin);
-    const reservation = { ahead: 0, limits: hourly(1000), holdMs: 1000, refunds: [] };
+    const reservation = { grant: 'a', ahead: 0, limits: hourly(1000), holdMs: 1000, refunds: [] };
     await admin.store.windows.reserve({ customer: 'acme', need: 850, ...reservation });
     await admin.store.windows.reserve({ customer: 'globex', need: 990, ...reservation });
     const near = ['acme', 'globex', 'initech', 'deleted'].map((customer) => ({ customer, percent: 99 }));

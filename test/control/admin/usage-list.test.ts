@@ -12,7 +12,7 @@ overBothStores((start) => {
     ] as const) {
       await admin.records.createCustomer({ id, plan, suspended: false });
     }
-    const need = { ahead: 0, limits: hourly(1000), holdMs: 1000, refunds: [] };
+    const need = { grant: 'a', ahead: 0, limits: hourly(1000), holdMs: 1000, refunds: [] };
     await admin.store.windows.reserve({ customer: 'busy', need: 999, ...need });
     for (const limit of [1, 2, 1000]) {
       const items = await admin.list(`/admin/v1/usage?limit=${limit}`);

@@ -15,7 +15,7 @@ const ADMITTED: Admission = {
   mode: 'lease',
   beginDeadlineMs: 0,
   beginDeadlineWallMs: 0,
-  refund() {},
+  settle() {},
   remaining: () => 1,
   resetSeconds: () => 1,
 };

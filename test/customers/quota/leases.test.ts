@@ -6,11 +6,10 @@ const grant = {
   granted: 3,
   counts: [{ policy: 'hourly', free: 0, used: 3, waitMs: 1000, epoch: 'e', holdEndMs: 72_000 }],
   bucket: 7,
-  session: 1,
   storeTimeMs: 70_000,
 } as const;
-const lease = new Lease(grant, ASKED, SHORT_LEASE);
-const longLease = new Lease(grant, ASKED, LONG_LEASE);
+const lease = new Lease('a', grant, ASKED, SHORT_LEASE);
+const longLease = new Lease('a', grant, ASKED, LONG_LEASE);
 
 function later(monotonicMs: number, wallMs: number) {
   return { monotonicMs: ASKED.monotonicMs + monotonicMs, wallMs: ASKED.wallMs + wallMs };

@@ -2,7 +2,8 @@ import { describe, expect, test } from 'vitest';
 import type { Admission, QuotaSettings } from '../../../src/customers/quota/hourly-quota.ts';
 import type { LastReply } from '../../../src/customers/quota/leases.ts';
 import { LocalWindows } from '../../../src/customers/quota/local-windows.ts';
-import { NotChargedError, StoreUnavailableError } from '../../../src/store/errors.ts';
+import type { OpenGrant } from '../../../src/customers/quota/open-grant.ts';
+import { NotRunError, StoreUnavailableError } from '../../../src/store/errors.ts';
 import { type ChargedUnits, hourly } from '../../../src/store/windows.ts';
 import { Machine } from '../../../tools/simulator/machine.ts';
 import { VirtualTime } from '../../../tools/simulator/virtual-time.ts';
@@ -23,13 +24,19 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
     wallOriginMs: Date.UTC(2030, 0, 1),
     timerLatenessMs: () => 0,
   });
+  const refunds: { readonly grant: string; readonly units: number }[] = [];
   const world = {
     time,
     state: {
       customer: 'acme',
       settings: { limits: hourly(limit), usageResetAt: '' } as QuotaSettings,
       lastReply: undefined as LastReply | undefined,
+      leases: {
+        refund: (grant: OpenGrant, units: number) => void (units > 0 && refunds.push({ grant: grant.id, units })),
+      },
     },
+    /** Of units that were charged. */
+    refunds,
     storeIsUp: false,
     instances,
     outcome: 'counted' as Outcome,
@@ -41,7 +48,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
     windows: {
       charge: async (customer, admitted) => {
         world.reports.push({ customer, admitted });
-        if (world.outcome === 'refused') throw new NotChargedError('OOM');
+        if (world.outcome === 'refused') throw new NotRunError('OOM');
         if (world.outcome === 'unknown') throw new StoreUnavailableError('the connection was cut');
         return { used: world.used };
       },
@@ -117,7 +124,7 @@ describe('the share of one gateway', () => {
     const { admit, useUp, storeIsBack, reportedUnits } = setUp();
     const admission = admit();
     expect(useUp()).toBe(3);
-    if (admission.outcome === 'admitted') admission.refund();
+    if (admission.outcome === 'admitted') admission.settle(false);
     expect(useUp()).toBe(1);
     await storeIsBack();
     expect(reportedUnits()).toBe(4);
@@ -249,18 +256,39 @@ describe('an outage', () => {
     expect(useUp()).toBe(0);
   });
 
-  test('whose report has an unknown outcome keeps its units and is not reported again', async () => {
-    const { useUp, storeIsBack, time, world, reportedUnits } = setUp();
+  test('whose report has an unknown outcome keeps its units, and is reported with the same ids until it is answered', async () => {
+    const { useUp, admit, storeIsBack, time, world } = setUp({ limit: 15 });
+    for (let each = 0; each < 4; each++) expect(admit().outcome).toBe('admitted');
+    world.outcome = 'unknown';
+    await storeIsBack();
+    expect(useUp()).toBe(1);
+    await time.run(12_000);
+    world.outcome = 'counted';
+    await time.run(6000);
+    const reports = world.reports.map(({ admitted }) => admitted.map(({ grant, units }) => ({ grant, units })));
+    expect(reports.length).toBeGreaterThan(3);
+    const later = reports.pop();
+    expect(new Set(reports.map((report) => JSON.stringify(report))).size).toBe(1);
+    expect(reports[0]).toMatchObject([{ units: 4 }]);
+    expect(later).toMatchObject([{ units: 1 }]);
+    expect(later?.[0]?.grant).not.toBe(reports[0]?.[0]?.grant);
+    world.storeIsUp = false;
+    expect(useUp()).toBe(5);
+  });
+
+  test('whose report is not answered for an hour is not reported again: the store may have forgotten its ids', async () => {
+    const { useUp, storeIsBack, time, world } = setUp();
     expect(useUp()).toBe(4);
     world.outcome = 'unknown';
     await storeIsBack();
+    world.storeIsUp = false;
+    await time.run(WINDOW_MS);
+    world.storeIsUp = true;
+    await time.run(10_000);
+    world.reports.length = 0;
     world.outcome = 'counted';
     await time.run(60_000);
-    expect(reportedUnits()).toBe(4);
-    world.storeIsUp = false;
-    expect(useUp()).toBe(0);
-    await time.run(DROPPED_MS);
-    expect(useUp()).toBe(4);
+    expect(world.reports).toEqual([]);
   });
 
   test('whose report the store refuses is reported every few seconds until the store accepts it', async () => {
@@ -276,7 +304,8 @@ describe('an outage', () => {
     world.outcome = 'counted';
     world.reports.length = 0;
     await time.run(10_000);
-    expect(world.reports.map(({ admitted }) => admitted.reduce((sum, { units }) => sum + units, 0))).toEqual([4]);
+    // What was admitted after the first attempt has a report of its own.
+    expect(world.reports.map(({ admitted }) => admitted.reduce((sum, { units }) => sum + units, 0))).toEqual([1, 3]);
   });
 
   test('soon after a reported one is reported as soon', async () => {
@@ -293,19 +322,29 @@ describe('an outage', () => {
   test('in which every unit came back is not reported', async () => {
     const { admit, storeIsBack, world } = setUp();
     const admission = admit();
-    if (admission.outcome === 'admitted') admission.refund();
+    if (admission.outcome === 'admitted') admission.settle(false);
     await storeIsBack();
     expect(world.reports).toEqual([]);
   });
 
-  test('is over for a unit that comes back after the report: it stays counted', async () => {
-    const { admit, useUp, storeIsBack, world } = setUp();
+  test('is over for a unit that comes back after the report: it is refunded by the id of the report', async () => {
+    const { admit, storeIsBack, world } = setUp();
     const admission = admit();
-    world.used = 12;
     await storeIsBack();
-    world.storeIsUp = false;
-    if (admission.outcome === 'admitted') admission.refund();
-    expect(useUp()).toBe(0);
+    if (admission.outcome === 'admitted') admission.settle(false);
+    expect(world.refunds).toEqual([{ grant: world.reports[0]?.admitted[0]?.grant, units: 1 }]);
+  });
+
+  test('refunds a unit that comes back during the report when that is answered, and not before', async () => {
+    const { admit, storeIsBack, time, world } = setUp();
+    const admission = admit();
+    world.outcome = 'unknown';
+    await storeIsBack();
+    if (admission.outcome === 'admitted') admission.settle(false);
+    expect(world.refunds).toEqual([]);
+    world.outcome = 'counted';
+    await time.run(6000);
+    expect(world.refunds).toEqual([{ grant: world.reports[0]?.admitted[0]?.grant, units: 1 }]);
   });
 });
 
@@ -317,7 +356,7 @@ describe('units that were admitted before', () => {
     expect(useUp()).toBe(3);
     world.state.settings = { ...world.state.settings, usageResetAt: 'later' };
     expect(useUp()).toBe(4);
-    if (before.outcome === 'admitted') before.refund();
+    if (before.outcome === 'admitted') before.settle(false);
     expect(useUp()).toBe(0);
     const hourAgoMs = WINDOW_MS + 20_000;
     await storeIsBack();
@@ -325,7 +364,8 @@ describe('units that were admitted before', () => {
     const unitsOf = (isCounted: boolean) =>
       report?.admitted.filter(({ ageMs }) => ageMs < hourAgoMs === isCounted).map(({ units }) => units);
     expect(unitsOf(true)).toEqual([4]);
-    expect(unitsOf(false)).toEqual([4]);
+    // One of them came back.
+    expect(unitsOf(false)).toEqual([3]);
     await time.run(REPORTED_MS);
     expect(world.reports).toHaveLength(1);
   });

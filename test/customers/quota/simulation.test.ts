@@ -19,6 +19,7 @@ import {
   HORIZON_MS,
   harmless,
   outage,
+  outageOfAtMost,
   plan,
   type Schedule,
   schedules,
@@ -37,9 +38,18 @@ const LONG = { leases: 'long', holdMs: 10_000, schedules: schedulesOfRareRequest
 /** By then every machine goes on, every lease has ended, what was not used has gone back, and no refusal is remembered. */
 const QUIET_MS = 150_000;
 const TIMEOUT_MS = 120_000;
+const BACK_MS = 15_000;
 
 const machineFaults = fc.array(fc.oneof(crash, stop, wallClock), { maxLength: 12 });
 const machineFaultsWithoutCrash = fc.array(fc.oneof(stop, wallClock), { maxLength: 12 });
+/** Within the hour for which ids are known. */
+const shortOutages = fc
+  .tuple(
+    fc.array(fc.oneof(outageOfAtMost(1000), outageOfAtMost(60_000), outageOfAtMost(0.3 * WINDOW_MS)), { maxLength: 3 }),
+    fc.array(flapping, { maxLength: 3 }),
+    fc.array(stop, { maxLength: 3 }),
+  )
+  .map(([single, flaps, stops]) => [...single, ...flaps.flat(), ...stops]);
 const outages = fc
   .tuple(fc.array(fc.oneof(outage, stop, wallClock), { maxLength: 6 }), fc.array(flapping, { maxLength: 3 }))
   .map(([single, flaps]) => [...single, ...flaps.flat()]);
@@ -196,23 +206,47 @@ describe.each([SHORT, LONG])('with $leases leases', ({ schedules, holdMs, runs, 
       ),
     );
 
-    test('less what crashes and lost messages have cost, and nothing else', { timeout: TIMEOUT_MS }, () =>
+    test('less what crashed gateways still had, and nothing else', { timeout: TIMEOUT_MS }, () =>
       check<[Schedule]>(1000 * runs, [schedules(machineFaults)], async (schedule) => {
         const world = calmAfter(schedule);
         await runSchedule(world, schedule);
         await becomeQuiet(world);
-        let lost = 0;
-        for (const gateway of world.everyGateway) {
-          const { granted, delivered, handedBack, refunded } = gateway.link.counts;
-          const kept = delivered - gateway.begunOnLease - handedBack;
-          if (world.gateways.includes(gateway)) expect(kept).toBe(0);
-          expect(kept).toBeGreaterThanOrEqual(0);
-          lost += kept + granted - delivered + handedBack - refunded;
-        }
+        const stranded = expectNothingStranded(world);
+        expect(world.store.history(CUSTOMER)).toBe(world.begins.length + stranded);
         const used = world.store.used(CUSTOMER);
-        expect(used).toBeLessThanOrEqual(begunSince(world, world.time.nowMs - WINDOW_MS - resolutionMs) + lost);
+        expect(used).toBeLessThanOrEqual(begunSince(world, world.time.nowMs - WINDOW_MS - resolutionMs) + stranded);
         expect(await useUp(world, schedule.limit)).toBe(Math.max(0, schedule.limit - used));
       }),
+    );
+  });
+
+  describe('15 s after the last connection is back, the usage history is what began, to the unit', () => {
+    /** Requests until the end, when all connections are lost, some of them for a while. */
+    const storms = fc.record({
+      lastRequests: fc.array(fc.nat(8000), { minLength: 1, maxLength: 30 }),
+      downMs: fc.array(fc.oneof(fc.nat(3000), fc.nat(600_000)), { minLength: 4, maxLength: 4 }),
+    });
+
+    test.each(['deny', 'local'] as const)(
+      'after storms of lost connections, with on_error: %s',
+      { timeout: TIMEOUT_MS },
+      (onError) =>
+        check<[Schedule, Storm]>(1000 * runs, [schedules(shortOutages), storms], async (schedule, storm) => {
+          const { world } = await runStorm(schedule, storm, onError);
+          expect(world.store.history(CUSTOMER)).toBe(world.begins.length);
+          expect(expectNothingStranded(world)).toBe(0);
+        }),
+    );
+
+    test('with crashes too: only units of the crashed gateways are stranded', { timeout: TIMEOUT_MS }, () =>
+      check<[Schedule, Storm]>(
+        1000 * runs,
+        [schedules(fc.tuple(shortOutages, fc.array(crash, { maxLength: 4 })).map((all) => all.flat())), storms],
+        async (schedule, storm) => {
+          const { world } = await runStorm(schedule, storm, 'deny');
+          expect(world.store.history(CUSTOMER)).toBe(world.begins.length + expectNothingStranded(world));
+        },
+      ),
     );
   });
 
@@ -313,6 +347,12 @@ describe.each([SHORT, LONG])('with $leases leases', ({ schedules, holdMs, runs, 
   });
 });
 
+interface Storm {
+  /** How long before the end. */
+  readonly lastRequests: readonly number[];
+  /** For each gateway, from the end on. */
+  readonly downMs: readonly number[];
+}
 interface Change {
   readonly atMs: number;
   readonly limit: number;
@@ -338,6 +378,34 @@ function calmAfter(schedule: Schedule, onError: 'deny' | 'local' = 'deny'): Virt
     dispatch: (dice) => (isOver() ? { kind: 'begins', afterMs: 0 } : options.dispatch(dice)),
   });
   return world;
+}
+
+/** Ends 15 s after the last connection has come back. */
+async function runStorm(schedule: Schedule, { lastRequests, downMs }: Storm, onError: 'deny' | 'local') {
+  const world = calmAfter(schedule, onError);
+  for (const [index, beforeMs] of lastRequests.entries()) {
+    world.time.at(HORIZON_MS - beforeMs, () => world.gateway(index).request());
+  }
+  for (const [index, forMs] of downMs.entries()) {
+    world.time.at(HORIZON_MS, () => world.gateways[index]?.link.cut(forMs));
+  }
+  await runSchedule(world, schedule);
+  while (world.gateways.some(({ link, machine }) => !link.isUp() || machine.isStopped)) await world.time.run(100);
+  await world.time.run(BACK_MS);
+  return { world };
+}
+
+/** Returns the units that crashed gateways have stranded. The others have none. */
+function expectNothingStranded(world: VirtualWorld): number {
+  let stranded = 0;
+  for (const gateway of world.everyGateway) {
+    const { granted, reported, refunded } = gateway.link.counts;
+    const unused = granted + reported - refunded - gateway.begunOnLease - gateway.begunLocally;
+    if (world.gateways.includes(gateway)) expect(unused).toBe(0);
+    expect(unused).toBeGreaterThanOrEqual(0);
+    stranded += unused;
+  }
+  return stranded;
 }
 
 function begunSince(world: VirtualWorld, fromMs: number): number {

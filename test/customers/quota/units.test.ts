@@ -71,7 +71,7 @@ describe('a refused heavy request', () => {
     const held = (await ask(world, 96, world.gateway(1))) as Extract<Admission, { outcome: 'admitted' }>;
     expect(await outcomesOf(world, 5)).toEqual(['refused']);
     // The other gateway gives its units back, which the refusal cannot know.
-    held.refund();
+    held.settle(false);
     await world.time.run(1300);
     expect(await outcomesOf(world, 1, 5)).toEqual(['admitted', 'admitted']);
   });

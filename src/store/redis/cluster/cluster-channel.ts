@@ -130,7 +130,6 @@ export class RoutedClient extends RedisClient {
     return this.#cluster.connectionFor(this.#role, slot);
   }
 
-  /** Sends synchronously, so that a session that is read in the same turn of the event loop is the one that was used. */
   async #send<T>(name: string, call: ClusterCall<T>, askingCall: ClusterCall<T>): Promise<T> {
     const slot = slotOf(name);
     let send = () => this.#connectionFor(slot).attempt(call);
@@ -211,10 +210,6 @@ export class ClusterChannel implements RedisChannel {
   isUsable(name?: string): boolean {
     if (name !== undefined) return this.#connectionFor(name)?.isUsable() === true;
     return this.#options.cluster.isComplete && this.#connections.every((connection) => connection.isUsable());
-  }
-
-  sessionOf(name: string): number {
-    return this.#connectionFor(name)?.sessionOf() ?? Number.NaN;
   }
 
   async run<T>(op: StoreOp, operation: (redis: RedisClient) => Promise<T>): Promise<T> {

@@ -28,8 +28,6 @@ export interface RedisChannel {
   readonly sessions: string | undefined;
   /** Returns whether calls are possible now: to every server, or to the one that holds `name`. */
   isUsable(name?: string): boolean;
-  /** Returns a number that changes whenever the connection for this name is lost or replaced. */
-  sessionOf(name: string): number;
   /**
    * Runs one operation and reports it to the observer. Rejects at once what cannot be sent.
    * @throws StoreUnavailableError when `operation` rejects.

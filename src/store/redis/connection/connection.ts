@@ -52,7 +52,7 @@ export interface RedisConnectionOptions {
   readonly anyRole?: boolean;
 }
 
-/** Sessions are numbered across all connections: in a cluster, the session of a name must differ on each master. */
+/** Sessions are numbered across all connections: in a cluster, those of two masters must differ. */
 let lastSession = 0;
 
 export class RedisConnection implements RedisChannel {
@@ -108,10 +108,6 @@ export class RedisConnection implements RedisChannel {
 
   get sessions(): string | undefined {
     return this.connected ? String(this.#session) : undefined;
-  }
-
-  sessionOf(): number {
-    return this.#session;
   }
 
   planScan(): Promise<ScanPlan> {

@@ -46,7 +46,7 @@ export class InvalidationPush implements PushedInvalidations {
   readonly tasks: readonly SessionTask[];
   readonly #listeners = new InvalidationListeners();
   readonly #options: InvalidationPushOptions;
-  #subscriberId: { readonly session: number; readonly clientId: number } | undefined;
+  #subscriberId: { readonly session: string | undefined; readonly clientId: number } | undefined;
   #provenAtMs = Number.NEGATIVE_INFINITY;
   /** Until the session is lost. */
   readonly #proving = new Periodic(systemScheduler, async () => {
@@ -121,9 +121,9 @@ export class InvalidationPush implements PushedInvalidations {
 
   async #enable(): Promise<void> {
     const { records, subscriber, names } = this.#options;
-    const session = subscriber.sessionOf();
+    const session = subscriber.sessions;
     // CLIENT ID comes before SUBSCRIBE, because a subscribed connection refuses it.
-    if (this.#subscriberId?.session !== session) {
+    if (this.#subscriberId === undefined || this.#subscriberId.session !== session) {
       const clientId: unknown = await subscriber.client.client('ID');
       if (typeof clientId !== 'number') throw new UnexpectedReplyError('CLIENT ID');
       this.#subscriberId = { session, clientId };

@@ -49,6 +49,8 @@ export function redisKeyNames(prefix: string) {
     keyUses: `${prefix}:key-uses`,
     /** Hash: the customer's hourly window. */
     window: (customer: string) => `${prefix}:window:{${customer}}`,
+    /** Hash: grants of the customer that are not settled, by id. */
+    grants: (customer: string) => `${prefix}:grants:{${customer}}`,
     /** String: the secret that signs the customer's notices. */
     notifySecret,
     /** String: the secret before it, which expires when it is no longer in force. */

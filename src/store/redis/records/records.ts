@@ -61,7 +61,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const { connection, background, dataLoss, damaged, pushed, forgetUsage, names } = options;
   const redis = background.client;
   const createRecord = redis.defineScript(new URL('./create-record.lua', import.meta.url), 1);
-  const resetUsage = redis.defineScript(new URL('../window/reset-usage.lua', import.meta.url), 2);
+  const resetUsage = redis.defineScript(new URL('../window/reset-usage.lua', import.meta.url), 3);
   const registerKey = redis.defineScript(new URL('./register-key.lua', import.meta.url), 2);
   const writeIfUnchanged = redis.defineScript(new URL('./update-record.lua', import.meta.url), 1);
   const index = new KeyIndex(background, names);
@@ -275,7 +275,13 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
     resetUsage: (customer, resetAt) =>
       runProven('reset_usage', async () => {
         const name = names.customerRecord(customer);
-        const values = await resetUsage(names.window(customer), name, resetAt, ...CUSTOMER_FIELDS);
+        const values = await resetUsage(
+          names.window(customer),
+          name,
+          names.grants(customer),
+          resetAt,
+          ...CUSTOMER_FIELDS,
+        );
         return [name, customerRecordFrom(customer, named(CUSTOMER_FIELDS, values))];
       }),
 

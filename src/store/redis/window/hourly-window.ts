@@ -12,12 +12,12 @@
  * The library registers its script on the client under one fixed name. So there is only one instance per client, and it
  * is built before the first command is sent.
  */
-import { randomBytes } from 'node:crypto';
 import { ReplyError } from 'ioredis';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import type { Clock } from '../../../base/clock.ts';
 import { Throttle } from '../../../base/throttle.ts';
-import { NotChargedError, StoreUnavailableError } from '../../errors.ts';
+import { uniqueIds } from '../../../base/unique-ids.ts';
+import { NotRunError, StoreUnavailableError } from '../../errors.ts';
 import type { StoreObserver } from '../../observer.ts';
 import type { UsageRetention } from '../../usage-history.ts';
 import { checkCharge, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
@@ -47,7 +47,6 @@ import {
 
 /** Reservations per script call. Redis serves nobody else meanwhile: about a quarter of a millisecond. */
 const MAX_RESERVATIONS_PER_CALL = 32;
-const EPOCH_BYTES = 6;
 /**
  * Temporary errors: Redis is starting, is moving a slot or is not a master. The connection handles them, and the store
  * counts as unreachable.
@@ -79,19 +78,13 @@ interface WindowCommands {
 interface WindowCall {
   readonly request: ReserveRequest;
   readonly op: 'reserve' | 'refund';
-  resolve(result: Reserved & Pick<Grant, 'session'>): void;
+  resolve(result: Reserved): void;
   reject(error: unknown): void;
 }
 
 interface ConsumeOptions {
   /** By the name of their first window. */
   readonly calls: ReadonlyMap<string, WindowCall>;
-}
-
-/** What the script did for each call. */
-interface Consumed {
-  readonly session: number;
-  readonly results: readonly (Reserved | Error)[];
 }
 
 export interface HourlyWindowOptions {
@@ -111,9 +104,8 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   readonly #commands: WindowCommands;
   readonly #refusals: WriteRefusals;
   readonly #damageReports: Throttle;
-  /** Random, so that the epochs of all gateways differ. */
-  readonly #epochPrefix = randomBytes(EPOCH_BYTES).toString('base64url');
-  #epochs = 0;
+  /** Not random each time: every reservation needs an epoch, in case its window is new. */
+  readonly #newEpoch = uniqueIds();
   /** The calls of this turn, by the name of their first window. */
   #turn = new Map<string, WindowCall>();
 
@@ -159,8 +151,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
 
   async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
     const name = this.#options.names.window(customer);
-    const request: ReserveRequest = { customer, need: 0, ahead: 0, limits: NOTHING, holdMs: 0, refunds };
-    if (ofSession(request, this.#options.connection.sessionOf(name)).refunds.length === 0) return 0;
+    const request: ReserveRequest = { customer, grant: '', need: 0, ahead: 0, limits: NOTHING, holdMs: 0, refunds };
     const { refunded } = await this.#add(name, request, 'refund');
     return refunded;
   }
@@ -170,13 +161,9 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     const { connection, names, retention, shape } = this.#options;
     const name = names.window(customer);
     const args = chargeArguments(charged, shape, this.#newEpoch(), retention);
-    try {
-      return await connection.run('report', async () => ({
-        used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
-      }));
-    } catch (error) {
-      throw wasNotRun(error) ? new NotChargedError(describe(error), { cause: error }) : error;
-    }
+    return connection.run('report', async () => ({
+      used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
+    }));
   }
 
   /** The library's name for what `consume()` does: here, to run the script for the calls of one turn. */
@@ -186,13 +173,12 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     _durationMs: number,
     _forceExpire: boolean,
     { calls }: ConsumeOptions,
-  ): Promise<Consumed> {
+  ): Promise<readonly (Reserved | Error)[]> {
     const { connection, retention, shape } = this.#options;
     const waiting = [...calls.values()];
     const op = waiting.some((call) => call.op === 'reserve') ? 'reserve' : 'refund';
     return connection.run(op, async () => {
-      const session = connection.sessionOf(name);
-      const requests = waiting.map(({ request }) => ofSession(request, session));
+      const requests = waiting.map(({ request }) => request);
       const args = reserveArguments(requests, shape, this.#newEpoch(), retention);
       const windows = waiting.flatMap(({ request: { customer, limits } }) =>
         limits.map(({ policy }) => this.#options.names[WINDOWS[policy]](customer)),
@@ -204,11 +190,11 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
       const results = parseReserved(reply, requests, shape);
       // One damaged window is no failure of the call. What fails every window is.
       if (results.every((result) => result instanceof Error)) throw results[0];
-      return { session, results };
+      return results;
     });
   }
 
-  _getRateLimiterRes(_name: string, _points: number, consumed: Consumed): ConsumedRes {
+  _getRateLimiterRes(_name: string, _points: number, consumed: readonly (Reserved | Error)[]): ConsumedRes {
     return new ConsumedRes(consumed);
   }
 
@@ -217,13 +203,13 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     _reject: (reason: unknown) => void,
     name: string,
     points: number,
-    consumed: Consumed,
+    consumed: readonly (Reserved | Error)[],
   ): void {
     resolve(this._getRateLimiterRes(name, points, consumed));
   }
 
   /** Adds a call to those of this turn. A second call for a window comes after the first. */
-  #add(name: string, request: ReserveRequest, op: WindowCall['op']): Promise<Reserved & Pick<Grant, 'session'>> {
+  #add(name: string, request: ReserveRequest, op: WindowCall['op']): Promise<Reserved> {
     return new Promise((resolve, reject) => {
       checkRequest(request);
       const call = { request, op, resolve, reject };
@@ -250,25 +236,25 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     const [name = ''] = calls.keys();
     try {
       const { consumed } = (await this.consume(name, waiting.length, { calls })) as ConsumedRes;
-      for (const [index, call] of waiting.entries()) this.#settle(call, consumed.results[index], consumed.session);
+      for (const [index, call] of waiting.entries()) this.#settle(call, consumed[index]);
     } catch (error) {
       for (const call of waiting) this.#fail(call, error);
     }
   }
 
-  #settle(call: WindowCall, result: Reserved | Error | undefined, session: number): void {
+  #settle(call: WindowCall, result: Reserved | Error | undefined): void {
     if (result === undefined || result instanceof Error) {
       this.#fail(call, new StoreUnavailableError(`Redis: ${describe(result)}`, { cause: result }));
       return;
     }
     // A reservation that grants nothing does not prove that Redis accepts writes.
     if (result.granted > 0) this.#refusals.written();
-    call.resolve({ ...result, session });
+    call.resolve(result);
   }
 
   #fail(call: WindowCall, error: unknown): void {
     if (call.op === 'reserve') this.#noteFault(call.request, error);
-    call.reject(error);
+    call.reject(wasNotRun(error) ? new NotRunError(describe(error), { cause: error }) : error);
   }
 
   /** Distinguishes a Redis that refuses quota writes from a single damaged window. */
@@ -281,11 +267,6 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
       // Usage reads do not count: a gateway that only reads would never detect that writes are accepted again.
       this.#refusals.refused(reply);
     }
-  }
-
-  /** Not random each time: every reservation needs an epoch, in case its window is new. */
-  #newEpoch(): string {
-    return `${this.#epochPrefix}.${(this.#epochs++).toString(36)}`;
   }
 }
 
@@ -307,21 +288,11 @@ function isUnexpected(error: unknown): boolean {
   return error instanceof StoreUnavailableError && error.cause instanceof UnexpectedReplyError;
 }
 
-/**
- * Keeps the refunds of this session. After a reconnect, an earlier refund may already have run, and running it twice
- * would admit too many requests.
- */
-function ofSession(request: ReserveRequest, current: number): ReserveRequest {
-  const { refunds } = request;
-  if (refunds.every(({ session }) => session === current)) return request;
-  return { ...request, refunds: refunds.filter(({ session }) => session === current) };
-}
-
 /** The library's result, which knows one window only, with those of all windows of the call. */
 class ConsumedRes extends RateLimiterRes {
-  readonly consumed: Consumed;
+  readonly consumed: readonly (Reserved | Error)[];
 
-  constructor(consumed: Consumed) {
+  constructor(consumed: readonly (Reserved | Error)[]) {
     super();
     this.consumed = consumed;
   }

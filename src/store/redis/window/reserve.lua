@@ -2,14 +2,17 @@
 -- Reserve: counts units in all windows of a reservation or in none of them, one reservation after the other.
 --
 -- KEYS     the windows of the first reservation, in the order of its limits, then those of the next one, …
--- ARGV     window.lua's, then for each reservation: need, units of the heaviest request, ahead, hold ms, number of limits, and for each of these: units that
---          it allows, number of refunds, and for each refund: epoch, bucket, units, and the hour of the grant
+-- ARGV     window.lua's, then for each reservation: its id, need, units of the heaviest request, ahead, hold ms, number of
+--          limits, the units that each of these allows, number of refunds, and for each refund: id of the grant, units in
+--          total, 1 if it is the last one
 -- Returns  the store time in ms, then for each reservation an error, or `<granted> <units refunded to the first window>`
 --          and for each limit ` <wait ms, -1: never> <head>`
 local AHEAD_DIVISOR, LONG_AHEAD_DIVISOR, LONG_HOLD_MS = 8, 64, 5000
 -- In a small hash, Redis finds the first fields quickly and later ones ever more slowly. The oldest buckets come first.
 -- So a few buckets are read by name; for more, reading the whole hash costs less.
 local NEAR_CHUNK, NEAR_CHUNKS = 32, 2
+-- Ids that nobody settles are dropped once an hour while there are as many: the hash lives on while its customer is busy.
+local GRANTS_TO_SWEEP = 64
 
 -- Returns the bucket with which `toDrop` units will have expired; nil if there are not as many.
 local function bucketThatFrees(window, toDrop, oldest, newest)
@@ -38,32 +41,53 @@ local function bucketThatFrees(window, toDrop, oldest, newest)
   end
 end
 
--- Opens the windows of `count` limits, from those at KEYS[key] and ARGV[at] on, and counts what all of them leave, at most
--- `available`. `hasHistory`: as for open; the other windows have none. A call of its own for each window: its state stays in local variables, which cost less than a table.
+-- Of the reservation that is served. `limitsAt`: of its first limit in ARGV; `firstKey`: of its first window.
+local id, need, heaviest, ahead, holdMs, count, limitsAt, refundsAt, refundsEnd, firstKey
+
+-- Opens the windows from that at `position` on, and counts what all of them leave, at most `available`. `epochs`: of those
+-- before. A call of its own for each window: its state stays in local variables, which cost less than a table.
 -- Returns the granted units, for each limit `<wait> <head>`, and the units refunded to the first window.
-local function reserve(key, at, count, available, need, heaviest, ahead, holdMs, hasHistory)
-  local window, limit = KEYS[key], tonumber(ARGV[at])
-  local last = at + 1 + 4 * ARGV[at + 1]
+local function reserve(position, available, epochs)
+  local window, limit = KEYS[firstKey + position - 1], tonumber(ARGV[limitsAt + position - 1])
   -- Before the first write: a damaged window must not leave another one half changed.
-  for i = key + 1, key + count - 1 do
+  for i = firstKey + position, firstKey + count - 1 do
     local head = call('HGET', KEYS[i], 'head')
     if head and not string.match(head, HEAD_PATTERN) then
       error(NO_HEAD)
     end
   end
-  local epoch, used, oldest, newest, holdEnd, changed, refunded = open(window, hasHistory, at + 2, last)
+  local epoch, used, oldest, newest, holdEnd, changed, refunded = open(window, position, refundsAt, refundsEnd)
   available = math.min(available, math.max(0, limit - used))
+  epochs = epochs and epochs .. ' ' .. epoch or epoch
+  local bucket = math.floor((now + holdMs) / bucketMs)
   local granted, others
-  if count > 1 then
-    granted, others = reserve(key + 1, last + 1, count - 1, available, need, heaviest, ahead, holdMs, false)
-  elseif available < need then
-    granted = available - available % heaviest
+  if position < count then
+    granted, others = reserve(position + 1, available, epochs)
   else
     local divisor = holdMs >= LONG_HOLD_MS and LONG_AHEAD_DIVISOR or AHEAD_DIVISOR
-    granted = need + math.min(ahead, math.floor((available - need) / divisor))
+    granted = available - available % heaviest
+    if available >= need then
+      granted = need + math.min(ahead, math.floor((available - need) / divisor))
+    end
+    if granted > 0 then
+      local added = call('HSET', grants, id, string.format(GRANT_FORMAT, granted, thisHour, bucket, epochs), KEPT, 1)
+      if added == 0 then
+        -- Its refund has come before it.
+        call('HSET', grants, id, string.format(GRANT_FORMAT, 0, thisHour, 0, VOID))
+        granted = 0
+      elseif added == 2 or math.floor(newest * bucketMs / HOUR_MS) < math.floor(bucket * bucketMs / HOUR_MS) then
+        call('PEXPIRE', grants, GRANTS_EXPIRE_MS)
+        local fields = call('HLEN', grants) > GRANTS_TO_SWEEP and call('HGETALL', grants) or {}
+        for i = 1, #fields, 2 do
+          local hour = tonumber(string.match(fields[i + 1], '^%d+ %d+ (%d+) ') or thisHour)
+          if hour < thisHour - 1 then
+            call('HDEL', grants, fields[i])
+          end
+        end
+      end
+    end
   end
   if granted > 0 then
-    local bucket = math.floor((now + holdMs) / bucketMs)
     local isNew = call('HINCRBY', window, bucket, granted) == granted
     used, newest, holdEnd = used + granted, math.max(newest, bucket), math.max(holdEnd, now + holdMs)
     oldest = oldest == 0 and bucket or math.min(oldest, bucket)
@@ -71,8 +95,8 @@ local function reserve(key, at, count, available, need, heaviest, ahead, holdMs,
     if isNew then
       expireAfter(window, newest)
     end
-    if hasHistory then
-      addToHistory(window, thisHour, granted)
+    if position == 1 then
+      addToHistory(thisHour, granted)
     end
   end
   local head = string.format(HEAD_FORMAT, epoch, used, oldest, newest, holdEnd)
@@ -94,14 +118,20 @@ local function reserve(key, at, count, available, need, heaviest, ahead, holdMs,
   return granted, others and counted .. ' ' .. others or counted, refunded
 end
 
-local replies, at, key = { now }, 11, 1
+local replies, at = { now }, 11
+firstKey = 1
 while ARGV[at] do
-  local count, nextAt = tonumber(ARGV[at + 4]), at + 5
-  for _ = 1, count do
-    nextAt = nextAt + 2 + 4 * ARGV[nextAt + 1]
+  id, need, heaviest = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+  ahead, holdMs, count = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
+  limitsAt = at + 6
+  refundsAt = limitsAt + count + 1
+  refundsEnd = refundsAt - 1 + 3 * ARGV[refundsAt - 1]
+  customer = string.sub(KEYS[firstKey], prefixEnd + 8)
+  grants = grantsPrefix .. customer
+  local ok, granted, counts, refunded = pcall(reserve, 1, math.huge)
+  if ok and settled[1] then
+    call('HDEL', grants, unpack(settled))
   end
-  local need, heaviest, ahead, holdMs = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local ok, granted, counts, refunded = pcall(reserve, key, at + 5, count, math.huge, need, heaviest, ahead, holdMs, true)
   if ok then
     replies[#replies + 1] = string.format('%d %d ', granted, refunded) .. counts
   else
@@ -109,6 +139,6 @@ while ARGV[at] do
     local text = string.gsub(granted, '^@user_script: ?%d+: %-?', '')
     replies[#replies + 1] = { err = (string.find(text, '^%u+ ') and '' or 'ERR ') .. text .. ', on @user_script' }
   end
-  at, key = nextAt, key + count
+  at, firstKey = refundsEnd + 1, firstKey + count
 end
 return replies

@@ -1,4 +1,4 @@
--- Resets a customer's usage. KEYS[1] its window, KEYS[2] its record; ARGV[1] the time, then field names.
+-- Resets a customer's usage. KEYS[1] its window, KEYS[2] its record, KEYS[3] its grants; ARGV[1] the time, then field names.
 -- Returns the resulting values of those fields of the record. Does not create a missing record.
 -- The record is written first: if it has a wrong type, the script fails before it changes the window.
 if call('HGET', KEYS[2], 'plan') then
@@ -10,6 +10,10 @@ local head = redis.pcall('HGET', KEYS[1], 'head')
 local form = '^([^%s:]+):?(%d*) %d+ %d+ (%d+) %d+$'
 local lineage, number, newest = string.match(type(head) == 'string' and head or '', form)
 call('DEL', KEYS[1])
+-- The ids of grants stay, so that no refund runs twice, unless another program wrote this name.
+if call('TYPE', KEYS[3]).ok ~= 'hash' then
+  call('DEL', KEYS[3])
+end
 if lineage then
   local epoch = string.format('%s:%d', lineage, (tonumber(number) or 0) + 1)
   call('HSET', KEYS[1], 'head', string.format('%s 0 0 %s 0', epoch, newest))

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
 import { mapAll } from '../../../base/non-empty.ts';
 import { dayName, HOUR_MS, hourName, type UsageRetention } from '../../usage-history.ts';
-import { refundsOf, type WindowGrant, type WindowRequest, type WindowShape } from '../../window-arithmetic.ts';
-import type { ChargedUnits, LimitCount, Refund } from '../../windows.ts';
+import type { WindowShape } from '../../window-arithmetic.ts';
+import type { ChargedUnits, Grant, LimitCount, ReserveRequest } from '../../windows.ts';
 import { scriptText } from '../connection/client.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
@@ -14,10 +14,10 @@ export const CHARGE_LUA: string = WINDOW_LUA + read('charge.lua');
 
 type ScriptArgument = string | number;
 
-export type ScriptRequest = Omit<WindowRequest, 'refunds'> & { readonly refunds: readonly Omit<Refund, 'session'>[] };
+export type ScriptRequest = Omit<ReserveRequest, 'customer'>;
 
 /** What reserve.lua did for one reservation. `refunded`: to the window of its first limit. */
-export interface Reserved extends WindowGrant {
+export interface Reserved extends Grant {
   readonly refunded: number;
 }
 
@@ -29,13 +29,11 @@ export function reserveArguments(
   retention?: UsageRetention,
 ): ScriptArgument[] {
   const args = windowArguments(shape, freshEpoch, retention);
-  for (const { need, heaviest = 1, ahead, limits, holdMs, refunds } of requests) {
-    args.push(need, heaviest, ahead, holdMs, limits.length);
-    for (const { policy, amount } of limits) {
-      const returned = refundsOf(policy, refunds);
-      args.push(amount, returned.length);
-      for (const { epoch, bucket, units, hour } of returned) args.push(epoch, bucket, units, hour);
-    }
+  for (const { grant, need, heaviest = 1, ahead, limits, holdMs, refunds } of requests) {
+    args.push(grant, need, heaviest, ahead, holdMs, limits.length);
+    for (const { amount } of limits) args.push(amount);
+    args.push(refunds.length);
+    for (const { grant: id, units, isFinal } of refunds) args.push(id, units, isFinal ? 1 : 0);
   }
   return args;
 }
@@ -46,7 +44,8 @@ export function chargeArguments(
   freshEpoch: string,
   retention?: UsageRetention,
 ): ScriptArgument[] {
-  return [...windowArguments(shape, freshEpoch, retention), ...charged.flatMap(({ ageMs, units }) => [ageMs, units])];
+  const entries = charged.flatMap(({ grant, ageMs, units }) => [grant, ageMs, units]);
+  return [...windowArguments(shape, freshEpoch, retention), ...entries];
 }
 
 /** Without a retention, no usage history is written. */
@@ -77,7 +76,7 @@ function hourArguments(nowMs: number): readonly ScriptArgument[] {
  */
 export function parseReserved(
   reply: unknown,
-  requests: readonly WindowRequest[],
+  requests: readonly ScriptRequest[],
   shape: WindowShape,
 ): (Reserved | Error)[] {
   const [storeTimeMs, ...replies]: unknown[] = Array.isArray(reply) ? reply : [];
@@ -95,7 +94,7 @@ const WORDS_OF_LIMIT = 6;
 function reservedFrom(
   text: string,
   storeTimeMs: number,
-  { limits, holdMs }: WindowRequest,
+  { limits, holdMs }: ScriptRequest,
   { bucketMs }: WindowShape,
 ): Reserved | Error {
   const words = text.split(' ');

@@ -1,7 +1,7 @@
 -- Hourly windows of customers: the common beginning of reserve.lua and charge.lua, sent with each as one script.
--- For the algorithm and its proof see ../../window-arithmetic.ts, which must give the same results.
+-- For the algorithm and its proof see ../../window-arithmetic.ts and ../../grants.ts, which must give the same results.
 --
--- KEYS     windows: each a hash with one field per bucket (index -> units) and the field `head`
+-- KEYS     windows, named `<prefix>:window:{<customer>}`: each a hash with one field per bucket (index -> units) and the field `head`
 --          (`<epoch> <used> <oldest bucket or 0> <newest bucket> <end of the last hold>`, where the epoch is
 --          `<lineage>` or `<lineage>:<number>`)
 -- ARGV     window ms, bucket ms, fresh epoch, days for which the history keeps hours (0: no history) and days; the hour by
@@ -14,6 +14,7 @@ local MAX_STEPS = 16
 local HEAD_FORMAT, HEAD_PATTERN = '%s %.0f %.0f %.0f %.0f', '^(%S+) (%d+) (%d+) (%d+) (%d+)$'
 local NO_HEAD = 'the head of this window is not one of Tollgate'
 local LINEAGE = '^[^:]+'
+local NONE = {}
 
 local windowMs, bucketMs, freshEpoch = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 local hourRetentionDays, dayRetentionDays = tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -28,8 +29,16 @@ local thisHour = math.floor(now / HOUR_MS)
 local tryCall = redis.pcall
 -- All windows have the same prefix.
 local prefixEnd = string.find(KEYS[1], ':window:{', 1, true)
-local prefix = prefixEnd and string.sub(KEYS[1], 1, prefixEnd)
-local usagePrefix, usageDaysPrefix = prefix and prefix .. 'usage:', prefix and prefix .. 'usage-days:'
+local prefix = string.sub(KEYS[1], 1, prefixEnd)
+local usagePrefix, usageDaysPrefix, grantsPrefix = prefix .. 'usage:', prefix .. 'usage-days:', prefix .. 'grants:'
+
+-- Of each customer a hash `<prefix>:grants:{<customer>}`: the id of a grant -> `<granted> <returned> <hour> <bucket> <epochs
+-- of its windows>`. A void one has granted 0 units. The field `kept` keeps the hash, and with it its expiry, while it has no
+-- grant. The expiry is put off once an hour, so each grant is kept for at least one.
+local GRANT_FORMAT, GRANT_PATTERN, VOID, KEPT = '%d 0 %d %d %s', '^(%d+) (%d+) (%d+) (%d+) (.+)$', '-', 'kept'
+local GRANTS_EXPIRE_MS = 2 * HOUR_MS
+-- The customer whose windows are open, with its braces, and the name of its grants.
+local customer, grants
 
 -- Returns the year, month and day of a day, given as the number of days since 1970-01-01. It counts years from March, so
 -- that a leap day is the last one, in cycles of 400 years.
@@ -63,7 +72,7 @@ end
 local namedHour, dayName, hourField, yearName, dayField = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 
 -- Adds units to the customer's usage history. `hour`: the number of hours since 1970.
-local function addToHistory(window, hour, units)
+local function addToHistory(hour, units)
   if hourRetentionDays == 0 or units == 0 then
     return
   end
@@ -74,12 +83,9 @@ local function addToHistory(window, hour, units)
     yearName, dayField = string.format(':%04d', year), string.format('%02d%02d', month, dayOfMonth)
     namedHour = hour
   end
-  if prefixEnd then
-    local customer = string.sub(window, prefixEnd + 8)
-    units = addTo(usagePrefix .. customer .. dayName, hourField, units, day + 1 + hourRetentionDays)
-    if units ~= 0 then
-      addTo(usageDaysPrefix .. customer .. yearName, dayField, units, day + 366 + dayRetentionDays)
-    end
+  units = addTo(usagePrefix .. customer .. dayName, hourField, units, day + 1 + hourRetentionDays)
+  if units ~= 0 then
+    addTo(usageDaysPrefix .. customer .. yearName, dayField, units, day + 366 + dayRetentionDays)
   end
 end
 
@@ -110,10 +116,42 @@ local function recount(window, epoch, holdEnd)
   return epoch, used, oldest, newest, holdEnd
 end
 
--- Applies the refunds in ARGV from `first` to `last` (of each: epoch, bucket, units, hour), and drops expired buckets.
--- `hasHistory`: the usage history counts the units of this window.
+-- Of the reservation that is served: what its refunds give back (of each: units, hour, bucket, epochs), and the ids to delete
+-- at its end. A script whose first write is a deletion is not refused by a Redis that is full.
+local returned, settled
+
+-- Notes the refunds in ARGV from `first` to `last` (of each: id, units in total, 1 if it is the last one).
+local function noteRefunds(first, last)
+  returned, settled = NONE, NONE
+  for i = first, last, 3 do
+    local id, total = ARGV[i], tonumber(ARGV[i + 1])
+    local note, isSettled = total > 0 and call('HGET', grants, id), ARGV[i + 2] == '1'
+    if total > 0 and not note then
+      isSettled = false
+      call('HSET', grants, id, string.format(GRANT_FORMAT, 0, thisHour, 0, VOID), KEPT, 1)
+      call('PEXPIRE', grants, GRANTS_EXPIRE_MS)
+    elseif note then
+      local granted, before, hour, bucket, epochs = string.match(note, GRANT_PATTERN)
+      granted = tonumber(granted) or 0
+      local units = granted > 0 and math.min(total, granted) - before or 0
+      if units > 0 then
+        call('HSET', grants, id, string.format('%d %d %s %s %s', granted, before + units, hour, bucket, epochs))
+        returned = returned == NONE and {} or returned
+        returned[#returned + 1] = { units, tonumber(hour), bucket, epochs }
+      end
+      isSettled = isSettled and granted > 0
+    end
+    if isSettled then
+      settled = settled == NONE and {} or settled
+      settled[#settled + 1] = id
+    end
+  end
+end
+
+-- Drops expired buckets and applies refunds: the first window of a reservation notes those in ARGV from `first` to `last`.
+-- `position`: among the windows of the reservation. The usage history counts the units of the first one.
 -- Returns the fields of the head, whether they have changed, and the number of refunded units.
-local function open(window, hasHistory, first, last)
+local function open(window, position, first, last)
   local epoch, used, oldest, newest, holdEnd = freshEpoch, 0, 0, 0, 0
   local head = call('HGET', window, 'head')
   if head then
@@ -124,15 +162,22 @@ local function open(window, hasHistory, first, last)
     used, oldest, newest, holdEnd = tonumber(used), tonumber(oldest), tonumber(newest), tonumber(holdEnd)
   end
   local changed, refunded = false, 0
-  for i = first, last, 4 do
-    local bucket, units, hour = ARGV[i + 1], tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
-    local isCurrent = ARGV[i] == epoch
+  if position == 1 then
+    noteRefunds(first, last)
+  end
+  for _, grant in ipairs(returned) do
+    local units, hour, bucket, epochs = unpack(grant)
+    local grantEpoch = ''
+    for _ = 1, position do
+      grantEpoch, epochs = string.match(epochs, '^(%S*) ?(.*)$')
+    end
+    local isCurrent = grantEpoch == epoch
     -- The history has what any epoch of this lineage granted. A deletion and a loss of data begin another lineage. An hour
     -- that is closed changes no more.
-    if hasHistory and (isCurrent or string.match(ARGV[i], LINEAGE) == string.match(epoch, LINEAGE)) then
-      addToHistory(window, now < (hour + 1) * HOUR_MS + HOUR_CLOSES_MS and hour or thisHour, -units)
+    if position == 1 and (isCurrent or string.match(grantEpoch, LINEAGE) == string.match(epoch, LINEAGE)) then
+      addToHistory(now < (hour + 1) * HOUR_MS + HOUR_CLOSES_MS and hour or thisHour, -units)
     end
-    local counted = isCurrent and units > 0 and tonumber(call('HGET', window, bucket))
+    local counted = isCurrent and tonumber(call('HGET', window, bucket))
     if counted then
       if units < counted then
         call('HINCRBY', window, bucket, -units)

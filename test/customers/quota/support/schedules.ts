@@ -15,6 +15,8 @@ export const HORIZON_MS = 2.4 * WINDOW_MS;
 /** A machine shows at most one false clock within the life of a lease. */
 const CLOCK_FAULT_GAP_MS = 12_000;
 const ECHO_MS = 14_000;
+/** Requests that lost time arrive within this. */
+const LATEST_MS = 20_000;
 const ECHO_INTERVAL_MS = 250;
 
 interface Burst {
@@ -107,12 +109,20 @@ export const wallClock: fc.Arbitrary<Fault> = fc.record({
   byMs: fc.oneof(fc.integer({ min: -3000, max: 3000 }), fc.integer({ min: -1e7, max: 1e7 })),
 });
 
-export const outage: fc.Arbitrary<Fault> = fc.record({
-  kind: fc.constant('outage'),
-  atMs: instants,
-  gateway: gatewayIndex,
-  durationMs: fc.oneof(fc.nat(3000), fc.nat(60_000), fc.nat(1.2 * WINDOW_MS)),
-});
+export function outageOfAtMost(maxMs: number): fc.Arbitrary<Fault> {
+  return fc.record({
+    kind: fc.constant('outage'),
+    atMs: instants,
+    gateway: gatewayIndex,
+    durationMs: fc.nat(maxMs),
+  });
+}
+
+export const outage: fc.Arbitrary<Fault> = fc.oneof(
+  outageOfAtMost(3000),
+  outageOfAtMost(60_000),
+  outageOfAtMost(1.2 * WINDOW_MS),
+);
 
 /** The store comes and goes every few seconds, for one gateway after the other. */
 export const flapping: fc.Arbitrary<Fault[]> = fc
@@ -244,10 +254,12 @@ function fate(dice: Dice, { slowShare, lossShare }: Network): Fate {
   const latencyMs = () => (dice.chance(slowShare) ? dice.between(20, 2500) : dice.between(0.1, 4));
   const [outMs, backMs] = [latencyMs(), latencyMs()];
   if (!dice.chance(lossShare)) return unharmed(outMs, backMs);
+  const losses = ['request', 'reply', 'time'] as const;
+  const lost = losses[Math.floor(dice.between(0, losses.length))] ?? 'request';
   return {
-    outMs,
+    outMs: lost === 'time' ? dice.between(0, LATEST_MS) : outMs,
     backMs,
-    lost: dice.chance(0.5) ? 'request' : 'reply',
+    lost,
     noticedAfterMs: dice.between(1, 3000),
     reconnectMs: dice.between(0, 500),
   };

@@ -1,0 +1,137 @@
+/**
+ * The ids of grants: what makes a refund, and a report of units, safe to repeat.
+ *
+ * With each reservation the gateway sends an id that no other has, and the store notes what it granted under it. A refund
+ * says how many units of that grant are back in total, and the store gives back the difference to what it noted. So a
+ * gateway repeats a refund until it is answered, even if an earlier one ran and only its reply was lost. If the reply to a
+ * reservation was lost, the gateway refunds all that it asked for; if that refund overtakes the reservation, its id is
+ * noted as void, and the reservation grants nothing.
+ *
+ * redis/window/*.lua is the same inside Redis. A test feeds both the same histories.
+ */
+import { mapAll, type NonEmpty } from '../base/non-empty.ts';
+import { HOUR_MS, unlessClosed } from './usage-history.ts';
+import { charge, lineageOf, refund, reserve, type WindowHash, type WindowShape } from './window-arithmetic.ts';
+import type { ChargedUnits, Grant, Limit, Policy, Refund, ReserveRequest } from './windows.ts';
+
+/** What the store notes of a grant or report. Without `granted` units it is void. */
+export interface StoredGrant {
+  readonly granted: number;
+  /** So far. */
+  readonly returned: number;
+  /** Of the grant in the store's time, as the number of hours since 1970. */
+  readonly hour: number;
+  readonly bucket: number;
+  /** Of the windows that counted it, in the order of its limits. */
+  readonly epochs: readonly string[];
+}
+
+/** The grants of one customer as stored. The caller makes each operation atomic, and drops ids that are too old. */
+export interface GrantNotes {
+  get(id: string): StoredGrant | undefined;
+  set(id: string, grant: StoredGrant): void;
+  delete(id: string): void;
+}
+
+/** Units of one grant that return to its windows now. */
+export type ReturnedUnits = Pick<StoredGrant, 'hour' | 'bucket' | 'epochs'> & { readonly units: number };
+
+/** Notes refunds, and returns what they give back. `hour`: now, as that of a grant. */
+export function noteRefunds(notes: GrantNotes, refunds: readonly Refund[], hour: number): readonly ReturnedUnits[] {
+  const returned: ReturnedUnits[] = [];
+  const settled: string[] = [];
+  for (const { grant: id, units: total, isFinal } of refunds) {
+    const stored = total > 0 ? notes.get(id) : undefined;
+    if (total > 0 && stored === undefined) {
+      notes.set(id, { granted: 0, returned: 0, hour, bucket: 0, epochs: [] });
+      continue;
+    }
+    const isVoid = stored?.granted === 0;
+    const units = stored && !isVoid ? Math.min(total, stored.granted) - stored.returned : 0;
+    if (stored && units > 0) {
+      returned.push({ ...stored, units });
+      notes.set(id, { ...stored, returned: stored.returned + units });
+    }
+    if (isFinal && !isVoid) settled.push(id);
+  }
+  for (const id of settled) notes.delete(id);
+  return returned;
+}
+
+/** What is stored of one customer. The caller makes each operation atomic. */
+export interface CustomerCounters {
+  windowOf(policy: Policy): WindowHash;
+  readonly notes: GrantNotes;
+  /** Adds units, which may be negative, to the usage history. `hour`: as that of a grant. */
+  addToHistory(hour: number, units: number): void;
+}
+
+/** Applies refunds, and returns how many units returned to the window of the first limit. */
+export function refundOnce(
+  { windowOf, notes, addToHistory }: CustomerCounters,
+  limits: NonEmpty<Pick<Limit, 'policy'>>,
+  nowMs: number,
+  refunds: readonly Refund[],
+): number {
+  const returned = noteRefunds(notes, refunds, hourOf(nowMs));
+  if (returned.length === 0) return 0;
+  const [first] = limits;
+  const head = windowOf(first.policy).head();
+  for (const { hour, units, epochs } of returned) {
+    // The history has what any epoch of this lineage granted. A deletion and a loss of data begin another lineage.
+    const isCounted = head !== undefined && lineageOf(epochs[0] ?? '') === lineageOf(head.epoch);
+    if (isCounted) addToHistory(unlessClosed(hour, nowMs), -units);
+  }
+  const [refunded] = mapAll(limits, ({ policy }, index) =>
+    refund(
+      windowOf(policy),
+      returned.map(({ epochs, bucket, units }) => ({ epoch: epochs[index] ?? '', bucket, units })),
+    ),
+  );
+  return refunded;
+}
+
+/** Applies refunds, then reserves units, and notes the grant. */
+export function reserveOnce(
+  counters: CustomerCounters,
+  shape: WindowShape,
+  nowMs: number,
+  { grant: id, refunds, ...request }: Omit<ReserveRequest, 'customer'>,
+  freshEpoch: string,
+): Grant & { readonly refunded: number } {
+  const { windowOf, notes, addToHistory } = counters;
+  const refunded = refundOnce(counters, request.limits, nowMs, refunds);
+  const isVoid = notes.get(id) !== undefined;
+  const asked = isVoid ? { ...request, need: 0, ahead: 0 } : request;
+  const grant = reserve(windowOf, shape, nowMs, asked, freshEpoch);
+  const { granted, bucket, counts } = grant;
+  if (granted > 0) {
+    const epochs = counts.map(({ epoch }) => epoch);
+    notes.set(id, { granted, returned: 0, hour: hourOf(nowMs), bucket, epochs });
+    addToHistory(hourOf(nowMs), granted);
+  }
+  return { ...grant, refunded };
+}
+
+/** Counts the units of those ids that are not known. */
+export function chargeOnce(
+  { windowOf, notes, addToHistory }: CustomerCounters,
+  shape: WindowShape,
+  nowMs: number,
+  charged: readonly ChargedUnits[],
+  freshEpoch: string,
+): { readonly used: number } {
+  const hour = hourOf(nowMs);
+  const fresh = charged.filter(({ grant }) => notes.get(grant) === undefined);
+  const { used, epoch, buckets } = charge(windowOf('hourly'), shape, nowMs, fresh, freshEpoch);
+  for (const [index, { grant, units }] of fresh.entries()) {
+    notes.set(grant, { granted: units, returned: 0, hour, bucket: buckets[index] ?? 0, epochs: [epoch] });
+    // Not in the hour in which they were admitted: it may be closed.
+    addToHistory(hour, units);
+  }
+  return { used };
+}
+
+function hourOf(nowMs: number): number {
+  return Math.floor(nowMs / HOUR_MS);
+}
