@@ -284,10 +284,7 @@ export class StoreLink implements WindowStore {
     this.counts.reported += charged.units;
   }
 
-  #call<T>(
-    execute: () => Executed<T>,
-    executed: (answer: T) => void,
-  ): Promise<T> {
+  #call<T>(execute: () => Executed<T>, executed: (answer: T) => void): Promise<T> {
     if (!this.isUp()) return Promise.reject(new NotRunError('the store is away'));
     const session = this.#session;
     const fate = this.#nextFate();

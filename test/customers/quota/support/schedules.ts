@@ -200,19 +200,20 @@ export function unitsOf(world: VirtualWorld, { units, limit }: Schedule): number
 
 export function plan(world: VirtualWorld, schedule: Schedule): void {
   const { bursts, trickles, faults, limit } = schedule;
-  const ask = (gateway: number) => {
-    world.gateway(gateway).request(() => {}, CUSTOMER, unitsOf(world, schedule));
+  const ask = (atMs: number, gateway: number) => {
+    if (atMs >= HORIZON_MS) return;
+    world.time.at(atMs, () => world.gateway(gateway).request(() => {}, CUSTOMER, unitsOf(world, schedule)));
   };
   for (const { fromMs, durationMs, gateway, perSecond } of trickles) {
     for (let left = Math.ceil((perSecond * durationMs) / 1000); left > 0; left--) {
-      world.time.at(fromMs + world.dice.between(0, durationMs), () => ask(gateway));
+      ask(fromMs + world.dice.between(0, durationMs), gateway);
     }
   }
   for (const burst of bursts) {
     const { atMs, gateway, size, spreadMs } = burst;
     if (burst.echo) echo(world, burst);
     for (let left = Math.ceil((size * limit) / 100); left > 0; left--) {
-      world.time.at(atMs + world.dice.between(0, spreadMs), () => ask(gateway));
+      ask(atMs + world.dice.between(0, spreadMs), gateway);
     }
   }
   const lastClockFault = new Map<number, number>();
