@@ -35,6 +35,21 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       expect(hours.reduce((sum, { units }) => sum + units, 0)).toBe(20);
     });
 
+    test('subtracts a refund of reported units that were older than the store itself by its clock', async () => {
+      const { store } = await open();
+      const history = store.usageHistory;
+      if (history === undefined) throw new Error('the store was opened without a history');
+      await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
+      const nowMs = await history.nowMs();
+      const request = { customer: 'acme', ahead: 0, limits: hourly(100), holdMs: 2000, refunds: [] };
+      await store.windows.reserve({ ...request, grant: 'grant', need: 1 });
+      // As a gateway reports units that count in the history alone, if its clock is 20 s ahead.
+      await store.windows.charge('acme', [{ grant: 'report', ageMs: nowMs + 20_000, units: 5 }]);
+      await store.windows.refund('acme', [{ grant: 'report', units: 2, isFinal: false }]);
+      const [hours = []] = await history.hours(['acme'], { fromMs: nowMs - HOUR_MS, toMs: nowMs + HOUR_MS });
+      expect(hours.reduce((sum, { requests }) => sum + requests, 0)).toBe(4);
+    });
+
     test('adds refusals by customer, hour and code', async () => {
       const { history, hourMs } = await openHistory();
       const refusal = { customer: 'acme', hourMs, code: 'quota_exceeded', count: 2 };

@@ -35,7 +35,7 @@ local usagePrefix, usageDaysPrefix, grantsPrefix = prefix .. 'usage:', prefix ..
 -- Of each customer a hash `<prefix>:grants:{<customer>}`: the id of a grant -> `<granted> <returned> <hour> <bucket> <epochs
 -- of its windows>`. A void one has granted 0 units. The field `kept` keeps the hash, and with it its expiry, while it has no
 -- grant. The expiry is put off once an hour, so each grant is kept for at least one.
-local GRANT_FORMAT, GRANT_PATTERN, VOID, KEPT = '%d 0 %d %d %s', '^(%d+) (%d+) (%d+) (%d+) (.+)$', '-', 'kept'
+local GRANT_FORMAT, GRANT_PATTERN, VOID, KEPT = '%d 0 %d %d %s', '^(%d+) (%d+) (%d+) (-?%d+) (.+)$', '-', 'kept'
 local GRANTS_EXPIRE_MS = 2 * HOUR_MS
 -- The customer whose windows are open, with its braces, and the name of its grants.
 local customer, grants
