@@ -89,7 +89,8 @@ export interface WindowStore {
   refund(customer: string, refunds: readonly Refund[]): Promise<number>;
   /**
    * Counts units that were admitted while the store was unavailable, regardless of the limit. Units whose id the store
-   * knows are not counted again, so a report may be repeated for as long as the store keeps ids: {@link GRANT_MS}.
+   * knows are not counted again, so a report may be repeated for as long as the store keeps ids: {@link GRANT_MS}. Rejects
+   * with NotRunError if nothing was counted.
    */
   charge(customer: string, charged: readonly ChargedUnits[]): Promise<{ readonly used: number }>;
 }

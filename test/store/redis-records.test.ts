@@ -1,7 +1,7 @@
 /** Records that other programs wrote, or damaged, or left half-written. */
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { StoreUnavailableError } from '../../src/store/errors.ts';
+import { NotRunError, StoreUnavailableError } from '../../src/store/errors.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { request } from './contract.ts';
@@ -265,6 +265,8 @@ test('a window whose head is damaged is a failure, and is left as it is', async 
   const refunds = [{ grant: 'a', units: 1, isFinal: true }];
   await expect(store.windows.reserve(request())).rejects.toThrow('the head of this window is not one of Tollgate');
   await expect(store.windows.refund('acme', refunds)).rejects.toThrow('the head of this window');
-  await expect(store.windows.charge('acme', [])).rejects.toThrow('the head of this window');
+  const charging = store.windows.charge('acme', []);
+  await expect(charging).rejects.toThrow('the head of this window');
+  await expect(charging).rejects.toBeInstanceOf(NotRunError);
   expect(await redis.command('HGETALL', `${prefix}:window:{acme}`)).toEqual(['head', 'garbage']);
 });

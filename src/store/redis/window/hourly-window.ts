@@ -161,9 +161,13 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     const { connection, names, retention, shape } = this.#options;
     const name = names.window(customer);
     const args = chargeArguments(charged, shape, this.#newEpoch(), retention);
-    return connection.run('report', async () => ({
-      used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
-    }));
+    try {
+      return await connection.run('report', async () => ({
+        used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
+      }));
+    } catch (error) {
+      throw notRunOr(error);
+    }
   }
 
   /** The library's name for what `consume()` does: here, to run the script for the calls of one turn. */
@@ -254,7 +258,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
 
   #fail(call: WindowCall, error: unknown): void {
     if (call.op === 'reserve') this.#noteFault(call.request, error);
-    call.reject(wasNotRun(error) ? new NotRunError(describe(error), { cause: error }) : error);
+    call.reject(notRunOr(error));
   }
 
   /** Distinguishes a Redis that refuses quota writes from a single damaged window. */
@@ -278,10 +282,11 @@ function replyOf(error: unknown): string | undefined {
   return PASSING.test(reply) ? undefined : reply;
 }
 
-/** Returns whether Redis refused the call, or the call was not sent: then the error has no cause. */
-function wasNotRun(error: unknown): boolean {
-  if (!(error instanceof StoreUnavailableError)) return false;
-  return error.cause === undefined || (error.cause instanceof Error && error.cause instanceof ReplyError);
+/** Returns a NotRunError if Redis refused the call, or the call was not sent: then the error has no cause. */
+function notRunOr(error: unknown): unknown {
+  if (!(error instanceof StoreUnavailableError)) return error;
+  const wasNotRun = error.cause === undefined || (error.cause instanceof Error && error.cause instanceof ReplyError);
+  return wasNotRun ? new NotRunError(error.message, { cause: error }) : error;
 }
 
 function isUnexpected(error: unknown): boolean {
