@@ -26,6 +26,11 @@ import { OpenGrant } from './open-grant.ts';
 const CHARGE_INTERVAL_MS = 500;
 /** The same while charges fail: the store may refuse them for hours. */
 const REPEAT_INTERVAL_MS = 5000;
+/**
+ * An attempt to charge units is repeated for this long. Later, the store may have forgotten that it counted them: they stay
+ * here until they expire.
+ */
+const REPEATED_MS = GRANT_MS / CLOCK_DRIFT;
 const FORGET_INTERVAL_MS = 60_000;
 /** The share is a guess: the store may have free units as soon as it is available again. */
 const MAX_WAIT_SECONDS = 30;
@@ -58,8 +63,8 @@ interface Charge {
 interface LocalWindow {
   state: LimitedCustomer;
   /** With which the window began. */
-  readonly settings: QuotaSettings;
-  readonly hash: MemoryHash;
+  settings: QuotaSettings;
+  hash: MemoryHash;
   /** In the order of their buckets. */
   uncharged: readonly LocalUnits[];
   charge: Charge | undefined;
@@ -153,11 +158,14 @@ export class LocalWindows {
       known.state = state;
       return known;
     }
-    // Units from before a usage reset count in the history alone, and those of a deleted customer nowhere.
-    const former = known?.settings.createdAt === settings.createdAt ? known : undefined;
-    const { uncharged = [], charge } = former ?? {};
-    for (const each of [...uncharged, ...(charge?.charged ?? [])]) each.bucket = 0;
-    const window: LocalWindow = { state, settings, hash: new MemoryHash(), uncharged, charge, advance: undefined };
+    if (known !== undefined && known.settings.createdAt === settings.createdAt) {
+      // Units from before a usage reset count in the history alone.
+      for (const each of [...known.uncharged, ...(known.charge?.charged ?? [])]) each.bucket = 0;
+      return Object.assign(known, { state, settings, hash: new MemoryHash(), advance: undefined });
+    }
+    // Those of a deleted customer count nowhere.
+    const hash = new MemoryHash();
+    const window: LocalWindow = { state, settings, hash, uncharged: [], charge: undefined, advance: undefined };
     this.#windows.set(customer, window);
     this.#forgetting.start(FORGET_INTERVAL_MS);
     return window;
@@ -198,11 +206,12 @@ export class LocalWindows {
   /** Resolves to false if the store did not answer the charge, or refused it. */
   async #charge(window: LocalWindow): Promise<boolean> {
     const { clock, windows } = this.#options;
-    const { state, hash } = window;
+    const { state } = window;
     const sentAt = clock.monotonicMs();
     const nowMs = this.#timeOf(sentAt);
-    window.charge ??= this.#nextCharge(window, sentAt);
-    const { charge } = window;
+    const charge = this.#nextCharge(window, sentAt);
+    window.charge = charge;
+    if (charge === undefined) return true;
     try {
       const { used } = await windows.charge(
         state.customer,
@@ -213,7 +222,7 @@ export class LocalWindows {
       );
       window.charge = undefined;
       for (const each of charge.charged) {
-        refund(hash, [{ epoch: EPOCH, bucket: each.bucket, units: each.units }]);
+        refund(window.hash, [{ epoch: EPOCH, bucket: each.bucket, units: each.units }]);
         each.isCharged = true;
         state.leases.refund(each.grant, each.returned);
       }
@@ -226,21 +235,21 @@ export class LocalWindows {
       return true;
     } catch (error) {
       if (!(error instanceof NotRunError)) charge.sinceMs ??= sentAt;
-      // The store may have forgotten that it counted the units: they stay here until they expire, and are not sent again.
-      const isTooOld = clock.monotonicMs() - (charge.sinceMs ?? sentAt) > GRANT_MS / CLOCK_DRIFT;
-      if (isTooOld) window.charge = undefined;
       return false;
     }
   }
 
-  /** Takes all units that are not charged yet. */
-  #nextCharge(window: LocalWindow, nowMs: number): Charge {
-    const units = window.uncharged.filter((each) => each.units > 0);
+  /** Returns the charge that was not answered, or else takes all units that are not charged yet. */
+  #nextCharge(window: LocalWindow, nowMs: number): Charge | undefined {
+    const { charge, uncharged } = window;
+    if (charge && nowMs - (charge.sinceMs ?? nowMs) <= REPEATED_MS) return charge;
     window.uncharged = [];
     // Never settled: the store must not forget the id while an earlier attempt of the charge may still arrive.
     const newGrant = () => new OpenGrant(this.#newGrantId(), Number.POSITIVE_INFINITY, nowMs);
-    const charged = units.map((each) => Object.assign(each, { grant: newGrant() }));
-    return { charged };
+    const charged = uncharged
+      .filter(({ units }) => units > 0)
+      .map((each) => Object.assign(each, { grant: newGrant() }));
+    return charged.length > 0 ? { charged } : undefined;
   }
 
   #forgetEmpty(): void {

@@ -40,6 +40,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
     storeIsUp: false,
     instances,
     outcome: 'counted' as Outcome,
+    answered: Promise.resolve(),
     /** What the store answers to a report. */
     used: 0,
     reports: [] as { readonly customer: string; readonly admitted: readonly ChargedUnits[] }[],
@@ -48,6 +49,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
     windows: {
       charge: async (customer, admitted) => {
         world.reports.push({ customer, admitted });
+        await world.answered;
         if (world.outcome === 'refused') throw new NotRunError('OOM');
         if (world.outcome === 'unknown') throw new StoreUnavailableError('the connection was cut');
         return { used: world.used };
@@ -291,6 +293,32 @@ describe('an outage', () => {
     expect(world.reports).toEqual([]);
   });
 
+  test('whose report is not answered before an outage of an hour is not reported after it', async () => {
+    const { useUp, storeIsBack, time, world } = setUp();
+    expect(useUp()).toBe(4);
+    world.outcome = 'unknown';
+    await storeIsBack();
+    world.storeIsUp = false;
+    await time.run(WINDOW_MS);
+    world.reports.length = 0;
+    world.outcome = 'counted';
+    world.storeIsUp = true;
+    await time.run(60_000);
+    expect(world.reports).toEqual([]);
+  });
+
+  test('whose report the store refuses for more than an hour is reported after it: the store has counted nothing', async () => {
+    const { useUp, storeIsBack, time, world } = setUp();
+    expect(useUp()).toBe(4);
+    world.outcome = 'refused';
+    await storeIsBack();
+    await time.run(2 * WINDOW_MS);
+    world.outcome = 'counted';
+    world.reports.length = 0;
+    await time.run(10_000);
+    expect(world.reports.map(({ admitted }) => admitted.map(({ units }) => units))).toEqual([[4]]);
+  });
+
   test('whose report the store refuses is reported every few seconds until the store accepts it', async () => {
     const { admit, useUp, storeIsBack, time, world } = setUp();
     expect(admit().outcome).toBe('admitted');
@@ -368,6 +396,25 @@ describe('units that were admitted before', () => {
     expect(unitsOf(false)).toEqual([3]);
     await time.run(REPORTED_MS);
     expect(world.reports).toHaveLength(1);
+  });
+
+  test('a reset that comes during their report are refunded once', async () => {
+    const { admit, storeIsBack, world, time } = setUp();
+    const before = admit();
+    const answered = Promise.withResolvers<void>();
+    world.answered = answered.promise;
+    await storeIsBack();
+    if (before.outcome === 'admitted') before.settle(false);
+    world.state.settings = { ...world.state.settings, usageResetAt: 'later' };
+    world.storeIsUp = false;
+    expect(admit().outcome).toBe('admitted');
+    world.storeIsUp = true;
+    answered.resolve();
+    await time.run(60_000);
+    const [first, second] = world.reports;
+    expect(world.reports).toHaveLength(2);
+    expect(second?.admitted.map(({ grant }) => grant)).not.toContain(first?.admitted[0]?.grant);
+    expect(world.refunds).toEqual([{ grant: first?.admitted[0]?.grant, units: 1 }]);
   });
 
   test('a deletion are not those of the customer that is created again', async () => {
