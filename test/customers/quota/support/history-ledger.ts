@@ -1,23 +1,12 @@
 /**
  * What should be in the usage history, by what gateways did with each grant: it knows of every unit whether a request
- * used it or why it was stranded. Hours are those of the store's clock when it granted a unit. Only of a refund that the
- * store never heard of the hour is taken from the refund.
+ * used it or why it was stranded. Hours are those of the store's clock when it granted a unit.
  */
 import { vi } from 'vitest';
 import { CustomerLeases } from '../../../../src/customers/quota/leases.ts';
 import { HOUR_MS } from '../../../../src/store/usage-history.ts';
-import type { Grant, Refund } from '../../../../src/store/windows.ts';
+import { type ChargedUnits, GRANT_MS, type Grant, type Refund } from '../../../../src/store/windows.ts';
 import type { LinkObserver } from '../../../../tools/simulator/simulated-store.ts';
-
-interface GrantedUnits {
-  readonly hour: number;
-  readonly units: number;
-  isDelivered: boolean;
-  /** By requests that did not return their unit. */
-  taken: number;
-  /** Meant to be refunded. */
-  returned: number;
-}
 
 /** Units by hour since 1970. */
 export class ByHour extends Map<number, number> {
@@ -47,131 +36,138 @@ export class ByHour extends Map<number, number> {
 
 /** An hour is closed this long after its end. */
 const CLOSES_MS = 30_000;
+/** Refunds that arrive this much before the end of the hour for which an id is known may be too late. */
+const UNCERTAIN_MS = 60_000;
 
 /** What the history must have: a model of the rules for late units, told of everything in the order of the store. */
 export class HistoryModel {
   readonly hours = new ByHour();
-  /** Units of reports, by the hour of the report. */
-  readonly reported = new ByHour();
   /** What refunds of closed hours changed: they are subtracted in the hour of the refund, as far as that has units. */
   readonly moved = new ByHour();
+  /** A refund came so late that the store may have forgotten its id. */
+  isUncertain = false;
   readonly #nowMs: () => number;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
   }
 
-  granted({ storeTimeMs, granted }: Grant): void {
-    this.hours.addTo(Math.floor(storeTimeMs / HOUR_MS), granted);
+  get nowMs(): number {
+    return this.#nowMs();
   }
 
-  refunded({ hour, units }: Refund): void {
-    const nowMs = this.#nowMs();
-    const isClosed = (hour + 1) * HOUR_MS + CLOSES_MS <= nowMs;
-    const countedIn = isClosed ? Math.floor(nowMs / HOUR_MS) : hour;
+  get hour(): number {
+    return Math.floor(this.nowMs / HOUR_MS);
+  }
+
+  granted({ hour, units }: GrantedUnits): void {
+    this.hours.addTo(hour, units);
+  }
+
+  refunded(hour: number, units: number): void {
+    const isClosed = (hour + 1) * HOUR_MS + CLOSES_MS <= this.nowMs;
+    const countedIn = isClosed ? this.hour : hour;
     const subtracted = Math.min(units, this.hours.get(countedIn) ?? 0);
     this.hours.addTo(countedIn, -subtracted);
     this.moved.addTo(hour, units);
     this.moved.addTo(countedIn, -subtracted);
   }
+}
 
-  reportedUnits(units: number): void {
-    const hour = Math.floor(this.#nowMs() / HOUR_MS);
-    this.hours.addTo(hour, units);
-    this.reported.addTo(hour, units);
-  }
+/** Of one grant or report. */
+interface GrantedUnits {
+  readonly isReport: boolean;
+  readonly hour: number;
+  readonly atMs: number;
+  /** 0: a refund came before. */
+  readonly units: number;
+  /** To the store. */
+  returned: number;
+  /** By requests that did not return their unit. */
+  taken: number;
 }
 
 /** Of one gateway. */
 export class GatewayLedger implements LinkObserver {
   readonly #model: HistoryModel;
-  readonly #granted: GrantedUnits[] = [];
-  readonly #handedBack = new ByHour();
-  readonly #refunded = new ByHour();
-  reportedUnits = 0;
+  readonly #grants = new Map<string, GrantedUnits>();
 
   constructor(model: HistoryModel) {
     this.#model = model;
   }
 
-  granted(grant: Grant): void {
-    this.#model.granted(grant);
-    const hour = Math.floor(grant.storeTimeMs / HOUR_MS);
-    const granted = { hour, units: grant.granted, isDelivered: false, taken: 0, returned: 0 };
-    grants.set(grant, granted);
-    this.#granted.push(granted);
+  /** @throws Error when units are granted of which a refund has come before. */
+  granted(id: string, { granted }: Grant): void {
+    if (granted === 0) return;
+    if (this.#grants.has(id)) throw new Error('units of a known id were granted');
+    this.#add(id, granted, false);
   }
 
-  delivered(grant: Grant): void {
-    const granted = grants.get(grant);
-    if (granted) granted.isDelivered = true;
+  reported({ grant: id, units }: ChargedUnits): void {
+    if (!this.#grants.has(id)) this.#add(id, units, true);
   }
 
-  handedBack({ hour, units }: Refund): void {
-    this.#handedBack.addTo(hour, units);
+  refunded({ grant: id, units: total }: Refund): void {
+    const grant = this.#grants.get(id);
+    if (grant === undefined) {
+      if (total > 0) this.#add(id, 0, false);
+      return;
+    }
+    if (this.#model.nowMs > grant.atMs + GRANT_MS - UNCERTAIN_MS) this.#model.isUncertain = true;
+    const units = Math.min(total, grant.units) - grant.returned;
+    if (units <= 0) return;
+    grant.returned += units;
+    this.#model.refunded(grant.hour, units);
   }
 
-  refunded(refund: Refund): void {
-    this.#model.refunded(refund);
-    const { hour, units } = refund;
-    this.#refunded.addTo(hour, units);
-  }
-
-  reported(units: number): void {
-    this.#model.reportedUnits(units);
-    this.reportedUnits += units;
-  }
-
-  /** Units that requests took and did not return. */
+  /** Units of leases that requests took and did not return. */
   taken(): ByHour {
     return this.#byHour(({ taken }) => taken);
   }
 
-  /** Units whose refund was not sent yet. 0 for each hour in the end, unless the gateway crashed. */
-  waitingForRefund(): ByHour {
-    return this.#byHour(({ returned }) => returned).subtract(this.#handedBack);
+  /** Units that no request took, and that did not return to the store. */
+  stranded(): ByHour {
+    return this.#byHour(({ isReport, units, returned, taken }) => (isReport ? 0 : units - returned - taken));
   }
 
-  /** Units that are left in leases. None in the end, unless the gateway crashed. */
-  unused(): ByHour {
-    return this.#byHour(({ isDelivered, units, taken, returned }) => (isDelivered ? units - taken - returned : 0));
+  /** Units of reports, less those that returned. */
+  reports(): ByHour {
+    return this.#byHour(({ isReport, units, returned }) => (isReport ? units - returned : 0));
   }
 
-  /** Units of lost replies, and of refunds that the store never heard of. */
-  lost(): ByHour {
-    const undelivered = this.#byHour(({ isDelivered, units }) => (isDelivered ? 0 : units));
-    return undelivered.add(this.#handedBack).subtract(this.#refunded);
+  #add(id: string, units: number, isReport: boolean): void {
+    const { hour, nowMs: atMs } = this.#model;
+    const grant = { isReport, hour, atMs, units, returned: 0, taken: 0 };
+    this.#grants.set(id, grant);
+    grants.set(id, grant);
+    this.#model.granted(grant);
   }
 
   #byHour(unitsOf: (granted: GrantedUnits) => number): ByHour {
     const sums = new ByHour();
-    for (const granted of this.#granted) sums.addTo(granted.hour, unitsOf(granted));
+    for (const granted of this.#grants.values()) sums.addTo(granted.hour, unitsOf(granted));
     return sums;
   }
 }
 
-/** By the object that the gateway got. */
-const grants = new WeakMap<Grant, GrantedUnits>();
+/** Of all gateways, by id. */
+const grants = new Map<string, GrantedUnits>();
 
 /** Lets ledgers know what gateways do with their leases, until all mocks are restored. */
 export function watchLeases(): void {
-  const { take, return: giveBack, refund } = CustomerLeases.prototype;
-  const of = (grant: Grant): GrantedUnits => {
-    const granted = grants.get(grant);
+  const { take, return: giveBack } = CustomerLeases.prototype;
+  const note = (id: string, taken: number) => {
+    const granted = grants.get(id);
     if (granted === undefined) throw new Error('units of an unknown grant');
-    return granted;
+    granted.taken += taken;
   };
   vi.spyOn(CustomerLeases.prototype, 'take').mockImplementation(function (this: CustomerLeases, units, now) {
     const lease = take.call(this, units, now);
-    if (lease) of(lease.grant).taken += units;
+    if (lease) note(lease.open.id, units);
     return lease;
   });
   vi.spyOn(CustomerLeases.prototype, 'return').mockImplementation(function (this: CustomerLeases, lease, units, now) {
-    of(lease.grant).taken -= units;
+    note(lease.open.id, -units);
     giveBack.call(this, lease, units, now);
-  });
-  vi.spyOn(CustomerLeases.prototype, 'refund').mockImplementation(function (this: CustomerLeases, grant, ...args) {
-    of(grant).returned += args[0];
-    refund.call(this, grant, ...args);
   });
 }
