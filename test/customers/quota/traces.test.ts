@@ -22,17 +22,14 @@ const granted = (ms: number, grant: string, units: number, used: number, change:
   limit: LIMIT,
   holdMs: 2000,
   epoch: 'one',
-  bucket: Math.floor((START_MS + ms + 2000) / 10_000),
-  session: 1,
   ...change,
 });
 const begun = (ms: number, grant: string, gateway = 'a'): TraceEvent => ({ ...at(ms, gateway), event: 'begun', grant });
-const refunded = (ms: number, { epoch, bucket, session }: Granted, units: number): TraceEvent => ({
+/** `units`: in total. */
+const refunded = (ms: number, grant: string, units: number): TraceEvent => ({
   ...at(ms),
   event: 'refunded',
-  epoch,
-  bucket,
-  session,
+  grant,
   units,
 });
 const admittedLocally = (ms: number): TraceEvent => ({
@@ -41,32 +38,40 @@ const admittedLocally = (ms: number): TraceEvent => ({
   limit: LIMIT,
   instances: 2,
 });
-const charged = (ms: number, units: number): TraceEvent => ({ ...at(ms), event: 'charged', units });
+const charged = (ms: number, grant: string, units: number): TraceEvent => ({
+  ...at(ms),
+  event: 'charged',
+  grant,
+  units,
+});
 
 const ruleBroken = (events: readonly TraceEvent[], allowances?: Allowances) =>
   checkTraces(events, allowances).violation?.rule;
 
 describe('right traces', () => {
   test('units of two gateways that are used, refunded, charged and used again after an hour break no rule', () => {
-    const first = granted(0, '1', 2, 2);
     const events = [
-      first,
+      granted(0, '1', 2, 2),
       begun(10, '1'),
       granted(20, '2', 2, 4, { gateway: 'b' }),
       begun(1900, '2', 'b'),
       begun(1990, '2', 'b'),
-      refunded(2100, first, 1),
+      refunded(2100, '1', 1),
+      refunded(7100, '1', 1),
       granted(3000, '3', 1, 4),
       begun(3000, '3'),
       admittedLocally(5000),
       begun(5001, 'local'),
-      charged(6000, 1),
+      charged(6000, 'report', 1),
+      charged(11_000, 'report', 1),
+      // The reply to its reservation was lost: all that it asked for is refunded.
+      refunded(12_000, 'lost', 3),
       granted(HOUR_MS + 13_000, '4', 4, 4),
       begun(HOUR_MS + 13_001, '4'),
     ];
     expect(checkTraces(events)).toMatchObject({
       violation: undefined,
-      counts: { grants: 4, units: 9, begins: 6, refunds: 1 },
+      counts: { grants: 4, units: 9, begins: 6, refunds: 3 },
     });
   });
 
@@ -118,16 +123,29 @@ test.each<[string, string, readonly TraceEvent[]]>([
     'window',
     [whole, ...[1, 2, 3, 4].map((ms) => begun(ms, '1')), granted(100, '2', 4, 4, { epoch: 'two' }), begun(101, '2')],
   ],
-  ['REFUND_TWICE', 'unit', [whole, begun(1, '1'), refunded(2100, whole, 3), refunded(2200, whole, 3)]],
-  ['REFUND_BEGUN', 'unit', [whole, begun(1, '1'), refunded(2100, whole, 4)]],
-  ['REFUND_ADMITTED', 'unit', [whole, refunded(1500, whole, 4), begun(1600, '1')]],
-  ['REFUND_ANY_EPOCH', 'unit', [whole, refunded(2100, granted(0, '1', 4, 4, { epoch: 'two' }), 4)]],
-  ['REFUND_AFTER_RECONNECT', 'unit', [whole, refunded(2100, granted(0, '1', 4, 4, { session: 2 }), 4)]],
+  ['REFUND_TWICE', 'unit', [whole, begun(1, '1'), refunded(2100, '1', 3), refunded(2200, '1', 6)]],
+  ['REFUND_BEGUN', 'unit', [whole, begun(1, '1'), refunded(2100, '1', 4)]],
+  ['REFUND_ADMITTED', 'unit', [whole, refunded(1500, '1', 4), begun(1600, '1')]],
+  ['REFUND_BEFORE_THE_REPLY', 'unit', [refunded(0, '1', 4), whole, begun(1, '1')]],
   ['UNIT_TO_NEWER_LEASE', 'unit', [granted(0, '1', 1, 1), granted(500, '2', 1, 2), begun(600, '2'), begun(601, '2')]],
   ['a request without a unit', 'unit', [begun(1, 'of nobody')]],
   ['a request before its grant', 'hold', [granted(10, '1', 1, 1), begun(9, '1')]],
   ['LOCAL_WINDOW_AFRESH', 'share', [1, 2, 3].flatMap((ms) => [admittedLocally(ms), begun(ms, 'local')])],
-  ['a charge that is sent twice', 'charge', [admittedLocally(1), begun(2, 'local'), charged(600, 1), charged(1100, 1)]],
+  [
+    'CHARGE_WITH_NEW_ID',
+    'charge',
+    [admittedLocally(1), begun(2, 'local'), charged(600, 'report', 1), charged(1100, 'again', 1)],
+  ],
+  [
+    'other units under the id of a charge',
+    'charge',
+    [admittedLocally(1), admittedLocally(2), charged(600, 'report', 1), charged(1100, 'report', 2)],
+  ],
+  [
+    'a refund of more than was charged',
+    'charge',
+    [admittedLocally(1), charged(600, 'report', 1), refunded(700, 'report', 2)],
+  ],
 ])('of a wrong trace (%s) the rule "%s" is named as broken', (_, rule, events) => {
   expect(ruleBroken(events)).toBe(rule);
 });

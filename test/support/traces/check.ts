@@ -4,10 +4,10 @@
  * Rules, by the names that violations have:
  * - `window`: in no 3600 s of store time more requests begin on units of the store than the limit;
  * - `share`: nor more without the store, at each gateway, than its share;
- * - `unit`: of each grant at most the granted units begin, and what is refunded has not begun and is refunded once;
+ * - `unit`: of each grant at most the granted units begin plus are refunded in total, however often a refund is sent;
  * - `hold`: a request begins after the grant of its unit, and before the end of its hold;
  * - `counted`: the store counts each unit whose request began, and grants none above the limit;
- * - `charge`: what is charged was admitted without the store, and is charged once.
+ * - `charge`: what is charged was admitted without the store, has one id however often it is sent, and no more is refunded.
  *
  * Gateways and Redis run on one machine, so its wall time is the store's, until a reply shows that the store's clock was
  * set. Then the requests that follow are dated by the new time.
@@ -46,14 +46,18 @@ const ROUNDING_MS = 2;
 /** A reply that is further off shows that the store's clock was set. */
 const CLOCK_SET_MS = 1000;
 
-/** The units of one bucket that one gateway may still use or refund. */
+/** What becomes of the units of one id. */
 interface Units {
-  left: number;
+  /** Undefined until the reply to the reservation, if there is one. */
+  granted?: { readonly grant: Granted; readonly storeTimeMs: number };
+  charged?: number;
+  begun: number;
+  /** In total, by the highest refund. */
+  refunded: number;
 }
 
 interface Customer {
-  readonly grants: Map<string, { readonly grant: Granted; readonly storeTimeMs: number; begun: number }>;
-  /** By gateway, session, epoch and bucket. */
+  /** By the id of their grant or charge. */
   readonly units: Map<string, Units>;
   /** Requests that began on units of the store: all, and by the epoch of these. */
   readonly begun: BeginTimes;
@@ -91,7 +95,7 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
     const known = customers.get(name);
     if (known) return known;
     const begun = new BeginTimes();
-    const fresh = { grants: new Map(), units: new Map(), begun, begunIn: new Map(), limits: [], local: new Map() };
+    const fresh = { units: new Map(), begun, begunIn: new Map(), limits: [], local: new Map() };
     customers.set(name, fresh);
     return fresh;
   };
@@ -104,8 +108,7 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
     counts.grants += 1;
     counts.units += event.granted;
     const customer = customerOf(event.customer);
-    customer.grants.set(id, { grant: event, storeTimeMs: storeTimeMs - clockSetByMs, begun: 0 });
-    unitsOf(customer, event).left += event.granted;
+    unitsOf(customer, id).granted = { grant: event, storeTimeMs: storeTimeMs - clockSetByMs };
     customer.limits.push({ atMs: storeTimeMs, limit });
     if (event.granted > 0 && used > limit) return fault('counted', event, `${used} units counted of ${limit}`);
     const begun = customer.begunIn.get(epoch)?.within(storeTimeMs, ROUNDING_MS) ?? 0;
@@ -119,17 +122,15 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
     const customer = customerOf(event.customer);
     const atMs = event.atMs + clockSetByMs;
     if (event.grant === 'local') return begunLocally(customer, event);
-    const found = customer.grants.get(event.grant);
-    if (found === undefined) return fault('unit', event, 'the request began without a grant');
-    const { grant } = found;
-    found.begun += 1;
-    const units = unitsOf(customer, grant);
-    units.left -= 1;
-    if (found.begun > grant.granted) return fault('unit', event, `${found.begun} of ${grant.granted} units began`);
-    if (units.left < 0) return fault('unit', event, 'the unit had been refunded');
+    const units = unitsOf(customer, event.grant);
+    if (units.granted === undefined) return fault('unit', event, 'the request began without a grant');
+    const { grant, storeTimeMs } = units.granted;
+    units.begun += 1;
+    const tooMany = tooManyUnits(units, event);
+    if (tooMany) return tooMany;
     // By the machine's clock: what a gateway has in hand stays good when the store's clock is set.
     if (event.atMs < grant.sentMs) return fault('hold', event, 'the request began before its unit was asked for');
-    const lateMs = event.atMs - found.storeTimeMs - grant.holdMs;
+    const lateMs = event.atMs - storeTimeMs - grant.holdMs;
     if (lateMs > 0) return fault('hold', event, `the request began ${lateMs} ms after the hold`);
     const inEpoch = customer.begunIn.get(grant.epoch) ?? new BeginTimes();
     customer.begunIn.set(grant.epoch, inEpoch);
@@ -159,8 +160,13 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
   }
 
   function charged(event: Charged): Violation | undefined {
+    const customer = customerOf(event.customer);
+    const units = unitsOf(customer, event.grant);
+    if (units.charged === event.units) return undefined;
+    if (units.charged !== undefined) return fault('charge', event, `${units.charged} units were charged under this id`);
+    units.charged = event.units;
     // The window store is another object than the local windows, so a gateway has one name for each.
-    const all = [...customerOf(event.customer).local.values()];
+    const all = [...customer.local.values()];
     let left = event.units;
     for (const local of all) {
       const taken = Math.min(left, local.uncharged);
@@ -172,11 +178,11 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
 
   function refunded(event: Refunded): Violation | undefined {
     counts.refunds += 1;
-    const units = unitsOf(customerOf(event.customer), event);
-    units.left -= event.units;
-    return units.left < 0
-      ? fault('unit', event, `${-units.left} refunded units had begun or been refunded`)
-      : undefined;
+    const units = unitsOf(customerOf(event.customer), event.grant);
+    units.refunded = Math.max(units.refunded, event.units);
+    const { charged = Number.POSITIVE_INFINITY } = units;
+    if (units.refunded > charged) return fault('charge', event, `${units.refunded} of ${charged} units were refunded`);
+    return tooManyUnits(units, event);
   }
 
   function check(event: TraceEvent): Violation | undefined {
@@ -203,11 +209,16 @@ function fault(rule: Violation['rule'], event: TraceEvent, text: string): Violat
   return { rule, customer: event.customer, text, event };
 }
 
-function unitsOf({ units }: Customer, { gateway, session, epoch, bucket }: Granted | Refunded): Units {
-  const key = `${gateway} ${session} ${epoch} ${bucket}`;
-  const known = units.get(key) ?? { left: 0 };
-  units.set(key, known);
+function unitsOf({ units }: Customer, id: string): Units {
+  const known = units.get(id) ?? { begun: 0, refunded: 0 };
+  units.set(id, known);
   return known;
+}
+
+/** Before its reply, all that a reservation asked for may be refunded. No request begins then. */
+function tooManyUnits({ granted, begun, refunded }: Units, event: TraceEvent): Violation | undefined {
+  if (granted === undefined || begun + refunded <= granted.grant.granted) return undefined;
+  return fault('unit', event, `${begun} units began and ${refunded} were refunded, of ${granted.grant.granted}`);
 }
 
 /** Returns the highest limit of an hour: requests that were admitted under it count in a window with a lower one. */

@@ -12,7 +12,7 @@ interface Occurrence {
 /** The store's reply to a reservation. */
 export interface Granted extends Occurrence {
   readonly event: 'granted';
-  /** Unique in a folder of traces. */
+  /** Its id. */
   readonly grant: string;
   /** When the reservation was sent. */
   readonly sentMs: number;
@@ -22,8 +22,6 @@ export interface Granted extends Occurrence {
   readonly limit: number;
   readonly holdMs: number;
   readonly epoch: string;
-  readonly bucket: number;
-  readonly session: number;
 }
 
 /** A request is about to be written to the backend for the first time. */
@@ -33,12 +31,12 @@ export interface Begun extends Occurrence {
   readonly grant: string;
 }
 
-/** Units are passed to the connection, to be refunded. */
+/** A refund is passed to the connection, perhaps again. */
 export interface Refunded extends Occurrence {
   readonly event: 'refunded';
-  readonly epoch: string;
-  readonly bucket: number;
-  readonly session: number;
+  /** The id of a grant or charge. */
+  readonly grant: string;
+  /** In total. */
   readonly units: number;
 }
 
@@ -50,9 +48,11 @@ export interface AdmittedLocally extends Occurrence {
   readonly instances: number;
 }
 
-/** Units that were admitted without the store are counted by it, or may be: its reply was lost. */
+/** Units that were admitted without the store are counted by it, or may be: its reply was lost. Perhaps again. */
 export interface Charged extends Occurrence {
   readonly event: 'charged';
+  /** The id under which they are charged. */
+  readonly grant: string;
   readonly units: number;
 }
 

@@ -11,9 +11,9 @@ import { Instances } from '../../../src/customers/quota/instances.ts';
 import { Lease } from '../../../src/customers/quota/leases.ts';
 import { LocalWindows } from '../../../src/customers/quota/local-windows.ts';
 import { RequestContext } from '../../../src/edge/request-context.ts';
-import { NotChargedError } from '../../../src/store/errors.ts';
+import { NotRunError } from '../../../src/store/errors.ts';
 import { HourlyWindow } from '../../../src/store/redis/window/hourly-window.ts';
-import type { Grant, Refund, ReserveRequest } from '../../../src/store/windows.ts';
+import type { Refund, ReserveRequest } from '../../../src/store/windows.ts';
 import { Relay } from '../../../src/upstream/relay.ts';
 import type { TraceEvent } from './events.ts';
 
@@ -29,7 +29,8 @@ type Unstamped<Event> = Event extends TraceEvent ? Omit<Event, 'atMs' | 'gateway
 const { now } = Date;
 const files = new Map<string, number>();
 const traces = new WeakMap<object, Trace>();
-const grants = new WeakMap<Grant, { readonly id: string; readonly trace: Trace }>();
+/** By the ids of grants. */
+const grants = new Map<string, Trace>();
 const local = new WeakMap<object, Trace>();
 /** Leases by the deadlines of their requests: all that an admission shows of its lease. */
 const leases = new Map<string, Lease>();
@@ -53,24 +54,20 @@ export function recordTraces(folderNow: () => string | undefined): void {
 function recordStoreCalls(traceOf: (owner: object) => Trace | undefined): void {
   const { reserve, refund, charge } = HourlyWindow.prototype;
   const refunded = (trace: Trace, customer: string, refunds: readonly Refund[]) => {
-    for (const { epoch, bucket, session, units } of refunds)
-      write(trace, { event: 'refunded', customer, epoch, bucket, session, units });
+    for (const { grant, units } of refunds) write(trace, { event: 'refunded', customer, grant, units });
   };
   HourlyWindow.prototype.reserve = function (request: ReserveRequest) {
     const trace = traceOf(this);
     if (trace === undefined) return reserve.call(this, request);
-    const { customer, limits, holdMs } = request;
+    const { customer, grant: id, limits, holdMs } = request;
     const limit = limits[0].amount;
     const sentMs = now();
     refunded(trace, customer, request.refunds);
     const reply = reserve.call(this, request);
     reply.then(
-      (grant) => {
-        const id = `${trace.gateway}-${++count}`;
-        grants.set(grant, { id, trace });
-        const { storeTimeMs, granted, bucket, session } = grant;
-        const { used, epoch } = grant.counts[0];
-        const reply = { storeTimeMs, granted, used, epoch, bucket, session };
+      ({ storeTimeMs, granted, counts: [{ used, epoch }] }) => {
+        grants.set(id, trace);
+        const reply = { storeTimeMs, granted, used, epoch };
         write(trace, { event: 'granted', customer, grant: id, sentMs, limit, holdMs, ...reply });
       },
       () => undefined,
@@ -84,11 +81,12 @@ function recordStoreCalls(traceOf: (owner: object) => Trace | undefined): void {
   };
   HourlyWindow.prototype.charge = function (customer, charged) {
     const trace = traceOf(this);
-    const units = charged.reduce((sum, each) => sum + each.units, 0);
     const reply = charge.call(this, customer, charged);
-    const note = () => void (trace && write(trace, { event: 'charged', customer, units }));
-    // What the store refused is charged again.
-    reply.then(note, (error) => error instanceof NotChargedError || note());
+    const note = () => {
+      if (trace === undefined) return;
+      for (const { grant, units } of charged) write(trace, { event: 'charged', customer, grant, units });
+    };
+    reply.then(note, (error) => error instanceof NotRunError || note());
     return reply;
   };
 }
@@ -146,10 +144,10 @@ function recordBegin({ customer = '', admitted }: RequestContext, atMs: number):
   const admission: Admission | undefined = admitted?.admission;
   if (admission?.outcome !== 'admitted') return;
   const lease = leases.get(`${admission.beginDeadlineMs} ${admission.beginDeadlineWallMs}`);
-  const granted = lease && grants.get(lease.grant);
-  const trace = granted?.trace ?? local.get(admission);
+  const grantedTo = lease && grants.get(lease.open.id);
+  const trace = grantedTo ?? local.get(admission);
   if (trace === undefined) return;
-  write(trace, { event: 'begun', customer, grant: granted?.id ?? 'local' }, atMs);
+  write(trace, { event: 'begun', customer, grant: grantedTo ? lease.open.id : 'local' }, atMs);
 }
 
 function write({ folder, gateway }: Trace, event: Unstamped<TraceEvent>, atMs = now()): void {
