@@ -104,8 +104,8 @@ export async function startEdge({
       remaining: () => 1,
       beginDeadlineMs: clock.monotonicMs() + 5000,
       beginDeadlineWallMs: clock.nowMs() + 5000,
-      refund: () => {
-        unitsTaken--;
+      settle: (isUsed: boolean) => {
+        if (!isUsed) unitsTaken--;
       },
       resetSeconds: () => 1,
     };
