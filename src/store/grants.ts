@@ -34,10 +34,10 @@ export interface GrantNotes {
 }
 
 /** Units of one grant that return to its windows now. */
-export type ReturnedUnits = Pick<StoredGrant, 'hour' | 'bucket' | 'epochs'> & { readonly units: number };
+type ReturnedUnits = Pick<StoredGrant, 'hour' | 'bucket' | 'epochs'> & { readonly units: number };
 
 /** Notes refunds, and returns what they give back. `hour`: now, as that of a grant. */
-export function noteRefunds(notes: GrantNotes, refunds: readonly Refund[], hour: number): readonly ReturnedUnits[] {
+function noteRefunds(notes: GrantNotes, refunds: readonly Refund[], hour: number): readonly ReturnedUnits[] {
   const returned: ReturnedUnits[] = [];
   const settled: string[] = [];
   for (const { grant: id, units: total, isFinal } of refunds) {

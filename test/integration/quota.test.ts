@@ -42,7 +42,7 @@ describe.each(STORES)('the hourly quota over $name', ({ start }) => {
     const [first] = refused;
     const problem = await first?.json();
     const retryAfter = Number(first?.headers.get('retry-after'));
-    expect(retryAfter).toBeGreaterThan(3590);
+    expect(retryAfter).toBeGreaterThan(3500);
     expect(retryAfter).toBeLessThan(3625);
     expect(first?.headers.get('content-type')).toBe('application/problem+json');
     expect(first?.headers.get('ratelimit')).toBe(`"hourly";r=0;t=${retryAfter}`);
@@ -70,7 +70,7 @@ describe.each(STORES)('the hourly quota over $name', ({ start }) => {
     expect(answer.headers.get('x-ratelimit-remaining')).toBe(String(limit - 1));
     expect(answer.headers.get('ratelimit')).toMatch(new RegExp(`^"hourly";r=${limit - 1};t=3[56]\\d\\d$`));
     const reset = Number(answer.headers.get('x-ratelimit-reset')) - Date.now() / 1000;
-    expect(reset).toBeGreaterThan(3590);
+    expect(reset).toBeGreaterThan(3500);
     expect(reset).toBeLessThan(3625);
   });
 
@@ -114,7 +114,7 @@ describe.each(STORES)('the hourly quota over $name', ({ start }) => {
     expect(backend.seen).toHaveLength(2);
     const full = await callAdmin(gateway, '/admin/v1/customers/acme/usage');
     expect(full.body).toMatchObject({ limit: 2, used: 2, remaining: 0 });
-    expect(full.body.reset_seconds).toBeGreaterThan(3590);
+    expect(full.body.reset_seconds).toBeGreaterThan(3500);
   });
 
   it('every request that was sent counts one: HEAD, and what the backend refuses or does not know', async () => {

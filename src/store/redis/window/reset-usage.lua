@@ -11,7 +11,7 @@ local form = '^([^%s:]+):?(%d*) %d+ %d+ (%d+) %d+$'
 local lineage, number, newest = string.match(type(head) == 'string' and head or '', form)
 call('DEL', KEYS[1])
 -- The ids of grants stay, so that no refund runs twice, unless another program wrote this name.
-if call('TYPE', KEYS[3]).ok ~= 'hash' then
+if type(redis.pcall('HLEN', KEYS[3])) ~= 'number' then
   call('DEL', KEYS[3])
 end
 if lineage then
