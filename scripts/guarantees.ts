@@ -54,7 +54,7 @@ export const PROMISES: readonly Promised[] = [
     tests: {
       'test/customers/quota/simulation.test.ts': [
         'all of the limit that no request has used',
-        'less what crashes and lost messages have cost, and nothing else',
+        'less what crashed gateways still had, and nothing else',
       ],
     },
   },
@@ -94,7 +94,7 @@ export const PROMISES: readonly Promised[] = [
         'the unit of a request that could not be sent is refunded',
       ],
       'test/faults/lost-reply.test.ts': [
-        'a reservation whose reply is lost is charged once, and its request is refused if the store must decide',
+        'a reservation whose reply is lost is given back, and its request is refused if the store must decide',
       ],
     },
   },
