@@ -72,7 +72,7 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       const { records, usageHistory: history, windows } = store;
       if (history === undefined) throw new Error('the store was opened without a history');
       await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
-      const request = { customer: 'acme', ahead: 0, limits: hourly(1000), holdMs: 2000, refunds: [] };
+      const request = { customer: 'acme', grant: 'a', ahead: 0, limits: hourly(1000), holdMs: 2000, refunds: [] };
       const { storeTimeMs } = await windows.reserve({ ...request, need: 45, heaviest: 5 });
       const hourMs = Math.floor(storeTimeMs / HOUR_MS) * HOUR_MS;
       const dayMs = Math.floor(hourMs / DAY_MS) * DAY_MS;
