@@ -45,6 +45,7 @@ export const adminSections = () =>
       UsageTotals: responses.USAGE_TOTALS,
       NearCustomers: responses.NEAR_CUSTOMERS,
       RefusedCustomers: responses.REFUSED_CUSTOMERS,
+      DeprecatedCalls: responses.DEPRECATED_CALLS,
       NewKey: responses.NEW_KEY,
       RotatedKey: responses.ROTATED_KEY,
       Key: responses.KEY,

@@ -158,6 +158,15 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     success: 'Refused requests by customer and code.',
     refusals: ['IssuerUnavailable'],
   },
+  'GET /admin/v1/routes/deprecated/customers': {
+    operationId: 'listDeprecatedCalls',
+    tag: 'customers',
+    summary: 'Which customers call routes that have a deprecation or a sunset',
+    description:
+      'By all gateways in the last 35 UTC days, the latest calls first; at most 10,000. Up to 10 seconds late, and approximate, as refusals are. Without deleted customers. 422 if the history is turned off.',
+    success: 'The calls by customer and route.',
+    refusals: ['Unprocessable'],
+  },
   'GET /admin/v1/usage/export': {
     operationId: 'exportUsage',
     tag: 'customers',

@@ -109,6 +109,13 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     description: 'Without `from`: the last 24 hours or 35 days. At most 1,000 points.',
     success: 'One point for each hour or day.',
   },
+  'GET /portal/v1/routes/deprecated': {
+    operationId: 'listDeprecatedCalls',
+    tag: 'usage',
+    summary: 'Your calls of deprecated paths in the last 35 days',
+    description: 'The latest first. Up to 10 seconds late, and approximate. Without a usage history, empty.',
+    success: 'One item for each deprecated path that was called.',
+  },
   'GET /portal/v1/keys': {
     operationId: 'listKeys',
     tag: 'keys',
@@ -168,6 +175,7 @@ export const portalSections = () =>
       Session: documents.PORTAL_SESSION,
       Usage: responses.USAGE,
       UsageHistory: responses.USAGE_HISTORY,
+      DeprecatedCalls: responses.OWN_DEPRECATED_CALLS,
       Key: documents.PORTAL_KEY,
       KeyPage: documents.PORTAL_KEY_PAGE,
       KeyCreation: bodyOf('POST /portal/v1/keys'),

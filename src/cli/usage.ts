@@ -1,7 +1,12 @@
 /** Commands for usage, now and in the past, and for what limits it. */
 import { type Command, Option } from '@commander-js/extra-typings';
 import { EXPORT_FORMATS } from '../api/admin/allowed-values.ts';
-import type { CustomerUsageDocument, NearCustomerDocument, RefusedCustomerDocument } from '../api/admin/responses.ts';
+import type {
+  CustomerUsageDocument,
+  DeprecatedCallsDocument,
+  NearCustomerDocument,
+  RefusedCustomerDocument,
+} from '../api/admin/responses.ts';
 import { printable } from '../api/client/printable.ts';
 import {
   adminCommand,
@@ -37,6 +42,16 @@ const REFUSED_COLUMNS: Columns<RefusedCustomerDocument> = {
   FIRST: 'first_at',
   LAST: 'last_at',
   'LAST KEY': 'key_id',
+};
+
+const DEPRECATED_COLUMNS: Columns<DeprecatedCallsDocument> = {
+  CUSTOMER: 'customer',
+  PLAN: 'plan',
+  ROUTE: 'route',
+  CALLS: 'count',
+  'REFUSED (410)': 'gone',
+  LAST: 'last_at',
+  NAME: 'customer_name',
 };
 
 const COLUMNS: Columns<CustomerUsageDocument> = {
@@ -167,6 +182,15 @@ function addHistoryCommands(usage: Command): void {
       const refused = await client.call('GET /admin/v1/usage/refused', { query: { limit: '1000' } });
       if (options.json) return printJson(refused);
       await printList('refused customers', REFUSED_COLUMNS, refused, options);
+    },
+  );
+
+  documentCommand(usage, 'deprecated', 'list the customers that call routes with a deprecation or a sunset').action(
+    async (options) => {
+      const client = await connect(options);
+      const calls = await client.call('GET /admin/v1/routes/deprecated/customers');
+      if (options.json) return printJson(calls);
+      await printList('calls of deprecated routes in the last 35 days', DEPRECATED_COLUMNS, calls.items, options);
     },
   );
 

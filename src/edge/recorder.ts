@@ -63,8 +63,10 @@ export type Recorder = ReturnType<typeof createRecorder>;
 export function createRecorder({ metrics, accessLog, refusals, history, logger, clock }: RecorderParts) {
   let inFlight = 0;
 
-  function sent({ customer, plan, settings }: RequestContext): void {
+  function sent(context: RequestContext): void {
+    const { customer, plan, settings } = context;
     history?.sent(plan, settings.routes.hasUnits ? customer : undefined);
+    noteDeprecated(context, false);
   }
 
   function finish(context: RequestContext, { status, problem, outcome, isAborted, closeReason }: Finish): void {
@@ -76,6 +78,7 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     const { receivedBytes: bytesIn, bufferingMs = 0 } = context.body ?? {};
     const upstreamMs = outcome?.wasSent ? outcome.upstreamMs : undefined;
     if (outcome?.wasSent) sent(context);
+    if (problem === 'gone') noteDeprecated(context, true);
     inFlight--;
     metrics.inflight(-1);
     const backend = context.destination?.backend;
@@ -110,6 +113,10 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     metrics.request(record);
     accessLog.write(record);
     context.trace?.end(record, outcome);
+  }
+
+  function noteDeprecated({ customer, life, route }: RequestContext, isGone: boolean): void {
+    if (customer !== undefined && life?.isEnding) history?.deprecated(customer, route, isGone);
   }
 
   function explainFailure(context: RequestContext, outcome: ForwardOutcome): void {

@@ -162,7 +162,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       maintenance: store.maintenance,
       audit: store.audit,
       planNames: new Set(config.plans.keys()),
-      routePaths: new Set(config.routes.map(({ path }) => path)),
+      routes: config.routes,
       currentPlan: (plan) => planNameOf(plan, config),
       planNamesOf: (plan) => planNamesOf(plan, config),
       effectiveLimit: (customer) => quota.limitOf(customer),

@@ -123,11 +123,43 @@ export interface CollectedUsage {
   readonly atMs?: number;
   /** The last seen usage of customers near their limits, in percent of the limit. */
   readonly near: readonly NearCustomer[];
+  readonly deprecated?: readonly DeprecatedCalls[];
 }
 
 export interface NearCustomer {
   readonly customer: string;
   readonly percent: number;
+}
+
+/** Calls of a customer to a route that has a deprecation or a sunset. */
+export interface DeprecatedCalls {
+  readonly customer: string;
+  /** The template. */
+  readonly route: string;
+  /** Those that were forwarded. */
+  readonly count: number;
+  /** Those that were refused after the sunset. */
+  readonly gone: number;
+  /** Wall time of the store in ms. */
+  readonly lastAtMs: number;
+}
+
+/** Calls of deprecated routes are kept for so many UTC days. */
+export const DEPRECATED_DAYS = 35;
+
+/** The number of customers and routes of each day whose calls of deprecated routes are kept. */
+export const DEPRECATED_CALLS = 10_000;
+
+/** Returns the calls of several days as one for each customer and route, the latest first. */
+export function mergedCalls(calls: readonly DeprecatedCalls[]): DeprecatedCalls[] {
+  const merged = new Map<string, DeprecatedCalls>();
+  for (const { count, gone, lastAtMs, ...of } of calls) {
+    const id = `${of.customer} ${of.route}`;
+    const former = merged.get(id) ?? { count: 0, gone: 0, lastAtMs: 0 };
+    const latest = Math.max(lastAtMs, former.lastAtMs);
+    merged.set(id, { ...of, count: count + former.count, gone: gone + former.gone, lastAtMs: latest });
+  }
+  return [...merged.values()].toSorted((a, b) => b.lastAtMs - a.lastAtMs);
 }
 
 interface RefusedCustomer {
@@ -164,6 +196,14 @@ export interface UsageHistory {
    * is one process, which remembers them.
    */
   refused(sinceMs: number, limit: number): Promise<readonly RefusedCustomer[]>;
+  /**
+   * Resolves to the calls of deprecated routes in the last {@link DEPRECATED_DAYS} days, the latest first; with `of`, to those
+   * of one customer to these routes.
+   */
+  deprecated(of?: {
+    readonly customer: string;
+    readonly routes: readonly string[];
+  }): Promise<readonly DeprecatedCalls[]>;
   /** Removes customers from the index of those near their limits. */
   noLongerNear(customers: readonly string[]): Promise<void>;
   /** Resolves to the store's time, wall time in ms. */

@@ -102,6 +102,27 @@ export function historyContract(name: string, open: () => Promise<OpenedStore>):
       expect(await read()).toEqual([[], []]);
     });
 
+    test('adds calls of deprecated routes by customer and route, and gives those of 35 days, the latest first', async () => {
+      const { history, records } = await openHistory();
+      const nowMs = await history.nowMs();
+      const today = { customer: 'acme', route: '/v1/{id}', count: 2, gone: 0, lastAtMs: nowMs - 1000 };
+      const last = { ...today, count: 0, gone: 3, lastAtMs: nowMs };
+      const before = { ...today, count: 5, lastAtMs: nowMs - 34 * DAY_MS };
+      const ofOther = { customer: 'other', route: '/v1', count: 1, gone: 0, lastAtMs: nowMs - 2000 };
+      for (const deprecated of [
+        [last, before],
+        [today, ofOther],
+      ])
+        await history.add({ ...NONE, deprecated });
+      await history.add({ ...NONE, deprecated: [{ ...today, count: 100, lastAtMs: nowMs - 35 * DAY_MS }] });
+      const acme = { ...last, count: 7, lastAtMs: Math.floor(nowMs) };
+      expect(await history.deprecated()).toEqual([acme, { ...ofOther, lastAtMs: Math.floor(ofOther.lastAtMs) }]);
+      expect(await history.deprecated({ customer: 'acme', routes: ['/v1', '/v1/{id}'] })).toEqual([acme]);
+      expect(await history.deprecated({ customer: 'acme', routes: ['/v1'] })).toEqual([]);
+      await records.deleteCustomer('acme');
+      expect((await history.deprecated()).map(({ customer }) => customer)).toEqual(['other']);
+    });
+
     test('reads only the hours of the range: its start, not its end', async () => {
       const { history, hourMs } = await openHistory();
       const refusals = [-2, -1, 0].map((at) => ({

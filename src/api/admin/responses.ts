@@ -202,6 +202,30 @@ const REFUSALS_OF_CODE = {
 export const REFUSED_CUSTOMERS = z.array(z.object({ ...NAMED_CUSTOMER, ...REFUSALS_OF_CODE }));
 export type RefusedCustomerDocument = z.output<typeof REFUSED_CUSTOMERS>[number];
 
+const CALLS_OF_ROUTE = {
+  route: z.string().describe('Its `path` in the configuration.'),
+  count: COUNT.describe('Requests that were forwarded, or checks that were admitted.'),
+  gone: COUNT.describe('Requests that were refused with 410.'),
+  last_at: TIME,
+};
+
+export const DEPRECATED_CALLS = z.object({
+  items: z.array(z.object({ ...NAMED_CUSTOMER, plan: RECORD_PLAN, ...CALLS_OF_ROUTE })),
+});
+export type DeprecatedCallsDocument = z.output<typeof DEPRECATED_CALLS>['items'][number];
+
+/** Of one customer, with what becomes of each route. */
+export const OWN_DEPRECATED_CALLS = z.object({
+  items: z.array(
+    z.object({
+      ...CALLS_OF_ROUTE,
+      deprecated_at: TEXT.describe('When the path is, or was, deprecated.'),
+      sunset_at: TEXT.describe('From when on it responds with 410.'),
+      successor: TEXT.describe('URL of what replaces it.'),
+    }),
+  ),
+});
+
 export const EXPLANATION = z.object({
   customer: CUSTOMER_ID,
   admitted: z.boolean().describe('Whether a request of the customer would be admitted now.'),

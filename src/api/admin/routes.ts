@@ -67,6 +67,7 @@ export const ADMIN_ROUTES = {
     reply: document.NEAR_CUSTOMERS,
   },
   'GET /admin/v1/usage/refused': { query: z.strictObject({ limit: query.LIMIT }), reply: document.REFUSED_CUSTOMERS },
+  'GET /admin/v1/routes/deprecated/customers': { reply: document.DEPRECATED_CALLS },
   'GET /admin/v1/usage/export': {
     query: z.strictObject({ ...RANGE, format: query.EXPORT_FORMAT, limit: query.EXPORT_LIMIT, cursor: query.CURSOR }),
     reply: 'text',

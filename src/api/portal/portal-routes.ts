@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import * as query from '../admin/queries.ts';
 import { keyChange, keyGeneration, ROTATION } from '../admin/requests.ts';
-import { USAGE, USAGE_HISTORY } from '../admin/responses.ts';
+import { OWN_DEPRECATED_CALLS, USAGE, USAGE_HISTORY } from '../admin/responses.ts';
 import type { RouteTable } from '../admin/route-table.ts';
 import * as document from './portal-documents.ts';
 
@@ -31,6 +31,7 @@ export const PORTAL_ROUTES = {
     query: z.strictObject({ from: query.FROM, to: query.TO, step: query.STEP }),
     reply: USAGE_HISTORY,
   },
+  'GET /portal/v1/routes/deprecated': { scope: 'usage:read', reply: OWN_DEPRECATED_CALLS },
   'GET /portal/v1/keys': {
     scope: 'keys:read',
     query: z.strictObject({ limit: PAGE_LIMIT, cursor: query.CURSOR }),

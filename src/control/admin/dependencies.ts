@@ -2,7 +2,7 @@ import type { Response } from 'express';
 import type { RecordedChange, StatusDocument } from '../../api/admin/responses.ts';
 import type { ADMIN_ROUTES } from '../../api/admin/routes.ts';
 import type { Clock } from '../../base/clock.ts';
-import type { AdminConfig, Disclosed, PortalConfig } from '../../config/config.ts';
+import type { AdminConfig, Disclosed, PortalConfig, Section } from '../../config/config.ts';
 import type { TestedEndpoint } from '../../customers/notices/endpoints.ts';
 import type { EffectiveLimit } from '../../customers/quota/effective-limit.ts';
 import type { LeaseState, Usage } from '../../customers/quota/hourly-quota.ts';
@@ -49,8 +49,8 @@ export interface AdminDependencies {
   readonly names: Pick<AdminConfig, 'host' | 'allowedHosts'>;
   /** Names of the configured plans. */
   readonly planNames: ReadonlySet<string>;
-  /** Paths of the configured routes. */
-  readonly routePaths: ReadonlySet<string>;
+  /** The configured routes. */
+  readonly routes: readonly Pick<Section<'routes'>[number], 'path' | 'deprecatedAt' | 'sunsetAt' | 'successor'>[];
   /** Returns the current name of a plan, which may have been renamed; undefined if the plan is not configured. */
   currentPlan(plan: string): string | undefined;
   /** Returns all names of a plan that records may have: this one, and the former ones of a configured plan. */

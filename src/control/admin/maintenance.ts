@@ -8,12 +8,13 @@ import { unlessUnavailable } from './documents.ts';
 
 const OFF: Maintenance = { mode: 'off' };
 
-export function maintenanceHandlers({ maintenance, routePaths, limitClock, recordChange }: AdminContext) {
+export function maintenanceHandlers(context: AdminContext) {
+  const { maintenance, limitClock, recordChange } = context;
   const inForce = async () => inForceAt(await maintenance.read(), limitClock.nowMs()) ?? OFF;
   return {
     'GET /admin/v1/maintenance': async () => maintenanceMembers(await inForce()),
     async 'PUT /admin/v1/maintenance'({ body: { mode, routes, until, message } }, res) {
-      if (routes?.some((route) => !routePaths.has(route))) {
+      if (routes?.some((route) => context.routes.every(({ path }) => path !== route))) {
         throw new Refusal('unprocessable', 'routes: must be paths of routes in the configuration');
       }
       // A record that is lost or damaged must not keep anyone from setting the next one.

@@ -7,7 +7,14 @@ import { ENCODINGS, lastClosedMs } from '../../customers/usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../../customers/usage/usage-series.ts';
 import { type CustomerSearch, isFound } from '../../store/customer-search.ts';
 import { InvalidCursorError } from '../../store/errors.ts';
-import { type CustomerHour, DAY_MS, type HistoryRange, type UsageHistory } from '../../store/usage-history.ts';
+import {
+  type CustomerHour,
+  DAY_MS,
+  DEPRECATED_CALLS,
+  type HistoryRange,
+  type UsageHistory,
+} from '../../store/usage-history.ts';
+import { isoTime } from '../frame/document-of.ts';
 import { Refusal, requireCustomer } from '../frame/refusal.ts';
 import type { AdminContext, Handlers } from './dependencies.ts';
 import { customerUsage, definedMembers, pageOf } from './documents.ts';
@@ -46,6 +53,18 @@ export function usageHistoryHandlers(context: AdminContext) {
       return pageOf(items, page);
     },
     'GET /admin/v1/usage/near': ({ query }, res) => nearOf({ ...query, wanted: undefined }, res),
+    async 'GET /admin/v1/routes/deprecated/customers'() {
+      const calls = (await required(history).deprecated()).slice(0, DEPRECATED_CALLS);
+      const ids = [...new Set(calls.map(({ customer }) => customer))];
+      const found = new Map(
+        (await records.readCustomers(ids)).flatMap((record) => (record ? [[record.id, record]] : [])),
+      );
+      const items = calls.flatMap((each) => {
+        const { name, plan } = found.get(each.customer) ?? {};
+        return plan === undefined ? [] : [{ ...each, customerName: name, plan, lastAt: isoTime(each.lastAtMs) }];
+      });
+      return { items };
+    },
     'GET /admin/v1/usage/export': ({ query }, res) => exportUsage(context, inTurn, query, res),
   } satisfies Partial<Handlers>;
 

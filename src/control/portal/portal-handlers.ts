@@ -68,6 +68,18 @@ export function portalHandlers(
       return context.usage(customer.id, limit.requestsPerHour);
     },
     'GET /portal/v1/usage/history': ({ query }, res) => history({ id: visitOf(res).customer.id, query }),
+    async 'GET /portal/v1/routes/deprecated'(_request, res) {
+      const { customer } = visitOf(res);
+      const ending = context.routes.filter(({ deprecatedAt, sunsetAt }) => deprecatedAt ?? sunsetAt);
+      const routes = [...new Set(ending.map(({ path }) => path))];
+      const calls = routes.length === 0 ? [] : await context.history?.deprecated({ customer: customer.id, routes });
+      return {
+        items: (calls ?? []).map((each) => {
+          const route = ending.find(({ path }) => path === each.route);
+          return { ...route, ...each, lastAt: isoTime(each.lastAtMs) };
+        }),
+      };
+    },
     'GET /portal/v1/keys': ({ query }, res) =>
       keys['GET /admin/v1/customers/:id/keys']({ id: visitOf(res).customer.id, query }),
     async 'POST /portal/v1/keys'({ body }, res) {

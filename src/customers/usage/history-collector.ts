@@ -1,10 +1,11 @@
 /**
  * Collects the approximate part of the usage history in memory, and adds it to the store every 10 s: refusals and requests per
- * customer, totals per plan, and customers near their limits. A crash loses at most the counts of the last 10 s.
+ * customer, totals per plan, customers near their limits, and calls of deprecated routes. A crash loses at most the counts of the last 10 s.
  */
 import type { Clock, Scheduler } from '../../base/clock.ts';
 import { Periodic } from '../../base/periodic.ts';
 import {
+  type DeprecatedCalls,
   HOUR_MS,
   noTotals,
   type PlanHour,
@@ -41,6 +42,8 @@ export class HistoryCollector {
   #lastTotals = new Map<string, PlanHour & { readonly counts: Record<Total, number> }>();
   /** Percent of the limit, by customer. */
   #near = new Map<string, number>();
+  /** By customer and route. */
+  #deprecated = new Map<string, DeprecatedCalls>();
   /** The store's time minus this process's; learnt at each write. */
   #offsetMs = 0;
   readonly #flushing: Periodic;
@@ -58,6 +61,16 @@ export class HistoryCollector {
   refused(customer: string | undefined, plan: string, code: string): void {
     this.#totalsOf(plan).refused++;
     if (customer !== undefined) this.#count(customer, code);
+  }
+
+  /** Counts a call of a route that has a deprecation or a sunset. `isGone`: it was refused after the sunset. */
+  deprecated(customer: string, route: string, isGone: boolean): void {
+    const id = `${customer} ${route}`;
+    const known = this.#deprecated.get(id);
+    if (known === undefined && this.#deprecated.size >= MAX_ENTRIES) return;
+    const { count, gone } = known ?? { count: 0, gone: 0 };
+    const counts = isGone ? { count, gone: gone + 1 } : { count: count + 1, gone };
+    this.#deprecated.set(id, { customer, route, ...counts, lastAtMs: this.#nowMs() });
   }
 
   /** Counts a request that was sent to an upstream. `customer`: undefined where each request takes one unit. */
@@ -91,8 +104,12 @@ export class HistoryCollector {
     await this.#write();
   }
 
+  #nowMs(): number {
+    return this.#options.clock.nowMs() + this.#offsetMs;
+  }
+
   #hourMs(): number {
-    return Math.floor((this.#options.clock.nowMs() + this.#offsetMs) / HOUR_MS) * HOUR_MS;
+    return Math.floor(this.#nowMs() / HOUR_MS) * HOUR_MS;
   }
 
   #totalsOf(plan: string): Record<Total, number> {
@@ -119,6 +136,8 @@ export class HistoryCollector {
     }
     const [counts, totals, near, droppedCounts] = [this.#counts, this.#totals, this.#near, this.#dropped];
     [this.#counts, this.#totals, this.#near, this.#dropped] = [new Map(), [], new Map(), 0];
+    const deprecated = [...this.#deprecated.values()];
+    this.#deprecated.clear();
     this.#lastTotals.clear();
     if (droppedCounts > 0) dropped(droppedCounts);
     if (totals.length + near.size === 0) return;
@@ -132,6 +151,7 @@ export class HistoryCollector {
       totals: counted,
       atMs: storeMs,
       near: Array.from(near, ([customer, percent]) => ({ customer, percent })),
+      deprecated,
     };
     // The store's metrics count the failure.
     await history.add(collected).catch(() => undefined);

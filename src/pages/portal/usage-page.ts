@@ -2,10 +2,10 @@
 import { html } from 'htm/preact';
 import type { UsageDocument } from '../../api/admin/responses.ts';
 import type { PortalSessionDocument } from '../../api/portal/portal-documents.ts';
-import { address } from '../client/api.ts';
-import { facts, loaded, Panel, usageBar } from '../client/components.ts';
+import { address, type ReplyOf } from '../client/api.ts';
+import { badge, facts, loaded, Panel, time, timeAgo, usageBar } from '../client/components.ts';
 import { clockTime, count, counted, duration, refusalOf } from '../client/format.ts';
-import { useResource } from '../client/resources.ts';
+import { HISTORY_POLL_MS, useResource } from '../client/resources.ts';
 import { table } from '../client/table.ts';
 import { type RefusalCounts, UsageHistory } from '../client/usage-history.ts';
 
@@ -14,8 +14,10 @@ const POLL_MS = 30_000;
 
 export function UsagePage({ session }: { session: PortalSessionDocument }) {
   const usage = useResource(address('GET /portal/v1/usage', {}), POLL_MS);
+  const deprecated = useResource(address('GET /portal/v1/routes/deprecated', {}), HISTORY_POLL_MS);
   return html`<div class="grid">
     <${Panel} title="Now" wide>${loaded(usage, (current) => usageNow(current, session.suspended))}<//>
+    ${deprecated.data && deprecated.data.items.length > 0 && html`<${Panel} title="Deprecated paths that you call" wide>${deprecatedCalls(deprecated.data.items)}<//>`}
     <${UsageHistory} limit=${usage.data?.limit} refusals=${refusedRequests} />
   </div>`;
 }
@@ -36,6 +38,22 @@ function usageNow({ limit, used, remaining, reset_seconds: seconds }: UsageDocum
       ['Counted for', 'all your keys together'],
     ])}
     <p class="quiet">The hour slides: each request is available again 60 minutes after it was made.</p>`;
+}
+
+function deprecatedCalls(rows: ReplyOf<'GET /portal/v1/routes/deprecated'>['items']) {
+  return table({
+    label: 'Deprecated paths that you call',
+    rows,
+    keyOf: ({ route }) => route,
+    columns: [
+      ['Path', ({ route }) => html`<code>${route}</code>`],
+      ['Shut down', ({ sunset_at: at }) => (at === null ? 'not planned yet' : time(at))],
+      ['Replaced by', ({ successor: url }) => url && html`<a href=${url} rel="noreferrer">${url}</a>`],
+      ['Requests in 35 days', (row) => count(row.count), 'number'],
+      ['Refused with 410', ({ gone }) => (gone > 0 ? badge('bad', count(gone)) : '0'), 'number'],
+      ['Last', ({ last_at: at }) => timeAgo(at)],
+    ],
+  });
 }
 
 function refusedRequests(counts: RefusalCounts, range: string) {

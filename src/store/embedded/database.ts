@@ -168,6 +168,17 @@ const MIGRATIONS = [
     PRIMARY KEY (customer, id)
   ) STRICT, WITHOUT ROWID;
 `,
+  `
+  CREATE TABLE deprecated_calls (
+    day INTEGER NOT NULL,
+    customer TEXT NOT NULL,
+    route TEXT NOT NULL,
+    count INTEGER NOT NULL,
+    gone INTEGER NOT NULL,
+    last_ms INTEGER NOT NULL,
+    PRIMARY KEY (day, customer, route)
+  ) STRICT, WITHOUT ROWID;
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

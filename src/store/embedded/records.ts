@@ -46,6 +46,7 @@ const TABLES_BY_CUSTOMER = [
   'usage_hour',
   'usage_day',
   'near_limit',
+  'deprecated_calls',
 ];
 
 /** Returns the records in SQLite. Calls `changed` synchronously with every change. */

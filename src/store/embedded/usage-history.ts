@@ -4,7 +4,10 @@ import {
   type CustomerDay,
   customerHours,
   DAY_MS,
+  DEPRECATED_DAYS,
+  type DeprecatedCalls,
   HOUR_MS,
+  mergedCalls,
   NEAR_CUSTOMERS,
   type NearCustomer,
   type PlanCount,
@@ -53,6 +56,7 @@ export function embeddedUsageHistory(context: EmbeddedContext, retention: UsageR
     sweptHour = hour;
     sql.run`DELETE FROM usage_hour WHERE hour < ${hour - retention.hoursDays * 24}`;
     sql.run`DELETE FROM usage_total WHERE hour < ${hour - retention.hoursDays * 24}`;
+    sql.run`DELETE FROM deprecated_calls WHERE day <= ${Math.floor(nowMs / DAY_MS) - DEPRECATED_DAYS}`;
     sql.run`DELETE FROM usage_day WHERE day < ${Math.floor(nowMs / DAY_MS) - retention.days}`;
   }
 
@@ -82,7 +86,7 @@ export function embeddedUsageHistory(context: EmbeddedContext, retention: UsageR
           WHERE hour >= ${Math.ceil(fromMs / HOUR_MS)} AND hour < ${Math.ceil(toMs / HOUR_MS)}`),
       ),
 
-    add: ({ counts, totals, near }) =>
+    add: ({ counts, totals, near, deprecated = [] }) =>
       transact('add_usage', () => {
         sweep();
         for (const { customer, hourMs, code, count } of counts) {
@@ -105,6 +109,14 @@ export function embeddedUsageHistory(context: EmbeddedContext, retention: UsageR
           sql.run`
             INSERT OR REPLACE INTO near_limit (customer, percent) SELECT id, ${percent} FROM customer WHERE id = ${customer}`;
         }
+        for (const { customer, route, count, gone, lastAtMs } of deprecated) {
+          sql.run`
+            INSERT INTO deprecated_calls (day, customer, route, count, gone, last_ms)
+            SELECT ${Math.floor(lastAtMs / DAY_MS)}, id, ${route}, ${count}, ${gone}, ${Math.floor(lastAtMs)}
+            FROM customer WHERE id = ${customer}
+            ON CONFLICT DO UPDATE SET
+              count = count + excluded.count, gone = gone + excluded.gone, last_ms = max(last_ms, excluded.last_ms)`;
+        }
         if (near.length > 0) {
           sql.run`
             DELETE FROM near_limit WHERE customer IN (
@@ -119,6 +131,16 @@ export function embeddedUsageHistory(context: EmbeddedContext, retention: UsageR
       ),
 
     refused: async () => [],
+
+    deprecated: (of) =>
+      run('read_history', () => {
+        const calls = sql.all<DeprecatedCalls>`
+          SELECT customer, route, count, gone, last_ms AS lastAtMs FROM deprecated_calls
+          WHERE day > ${Math.floor(clock.nowMs() / DAY_MS) - DEPRECATED_DAYS}`;
+        const isWanted = ({ customer, route }: DeprecatedCalls) =>
+          of?.customer === customer && of.routes.includes(route);
+        return mergedCalls(of === undefined ? calls : calls.filter(isWanted));
+      }),
 
     noLongerNear: (customers) =>
       transact('add_usage', () => {

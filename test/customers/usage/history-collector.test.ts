@@ -45,6 +45,7 @@ test('counts of one interval are added in one call', async () => {
   collector.upstreamFailed('starter');
   collector.near('acme', 81);
   collector.near('acme', 82);
+  for (const isGone of [false, true, false]) collector.deprecated('acme', '/v1/{id}', isGone);
   await flush();
   const hourMs = clock.nowMs();
   expect(added).toEqual([
@@ -57,6 +58,7 @@ test('counts of one interval are added in one call', async () => {
         { plan: 'none', hourMs, what: 'refused', count: 1 },
       ],
       near: [{ customer: 'acme', percent: 82 }],
+      deprecated: [{ customer: 'acme', route: '/v1/{id}', count: 2, gone: 1, lastAtMs: clock.nowMs() }],
       atMs: clock.nowMs(),
     },
   ]);

@@ -71,6 +71,8 @@ export function redisKeyNames(prefix: string) {
     near: `${prefix}:near`,
     /** Sorted set: the customers and codes of refusals, by the time of the last one. */
     refused: `${prefix}:refused`,
+    /** Hash: calls of deprecated routes on one UTC day (`yyyymmdd`), by customer and route. */
+    deprecated: (day: string) => `${prefix}:deprecated:${day}`,
     /** Hash: what the customer's notices were about, and those that are not delivered. */
     notices: (customer: string) => `${prefix}:notices:{${customer}}`,
     /** Sorted set: notices to deliver, by the store time at which they are due. */

@@ -7,12 +7,16 @@ import {
   type CustomerCount,
   customerHours,
   DAY_MS,
+  DEPRECATED_CALLS,
+  DEPRECATED_DAYS,
+  type DeprecatedCalls,
   dayName,
   daysIn,
   HOUR_MS,
   hourName,
   isTimeMs,
   isWithin,
+  mergedCalls,
   NEAR_CUSTOMERS,
   type PlanCount,
   planHours,
@@ -37,6 +41,7 @@ const DAYS_OF_YEAR = 366;
 /** Must be called before the first command is sent on the connection, because it defines a command. */
 export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, retention: UsageRetention) {
   const addCount = channel.client.defineScript(new URL('./add-count.lua', import.meta.url), 2);
+  const addDeprecated = channel.client.defineScript(new URL('./add-deprecated.lua', import.meta.url), 1);
   const { hoursDays } = retention;
   const keptYearsDays = retention.days + DAYS_OF_YEAR;
   const readPiece = async (hashes: readonly string[]) => {
@@ -53,6 +58,13 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
       ...refused.map((member) => ['zrem', names.refused, member] as const),
       ...Array.from(customers, (customer) => ['zrem', names.near, customer] as const),
     ]);
+  };
+
+  /** The days of which calls of deprecated routes are kept, as names of hashes. */
+  const deprecatedDays = async (op: StoreOp) => {
+    const toMs = await storeTimeMs(channel, op);
+    const range = { fromMs: toMs - (DEPRECATED_DAYS - 1) * DAY_MS, toMs };
+    return daysIn(range, DEPRECATED_DAYS).map((dayMs) => names.deprecated(dayName(dayMs)));
   };
 
   const history: UsageHistory = {
@@ -89,7 +101,7 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
       return planHours(counts.filter(({ hourMs }) => isWithin(hourMs, range)));
     },
 
-    async add({ counts, totals, near, atMs }) {
+    async add({ counts, totals, near, deprecated = [], atMs }) {
       const commands: Command[] = [];
       const expiryMs = (hourMs: number, days = 1 + hoursDays) => (Math.floor(hourMs / DAY_MS) + days) * DAY_MS;
       await inPieces(counts, (piece) =>
@@ -122,6 +134,17 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
         commands.push(['zremrangebyrank', name, 0, -REFUSED_CUSTOMERS - 1]);
         commands.push(['pexpire', name, DAY_MS]);
       }
+      for (const [dayMs, calls] of Map.groupBy(deprecated, ({ lastAtMs }) => Math.floor(lastAtMs / DAY_MS) * DAY_MS)) {
+        const name = names.deprecated(dayName(dayMs));
+        const untilMs = dayMs + (DEPRECATED_DAYS + 1) * DAY_MS;
+        await inPieces(calls, async (piece) => {
+          const args = piece.flatMap(({ customer, route, count, gone, lastAtMs }) => {
+            return [`${customer} ${route}`, count, gone, Math.floor(lastAtMs)];
+          });
+          await channel.run(ADD, () => addDeprecated(name, DEPRECATED_CALLS, untilMs, ...args));
+          return [];
+        });
+      }
       if (near.length > 0) {
         const name = names.near;
         commands.push(['zadd', name, ...near.flatMap(({ customer, percent }) => [percent, customer])]);
@@ -153,6 +176,19 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
       });
     },
 
+    async deprecated(of) {
+      const days = await deprecatedDays(READ);
+      if (of === undefined)
+        return mergedCalls((await readHashes(days)).flatMap((fields) => [...fields].flatMap(callsFrom)));
+      const fields = of.routes.map((route) => `${of.customer} ${route}`);
+      const replies = await sendEach(channel, READ, days, (name) => ['hmget', name, ...fields]);
+      return mergedCalls(
+        replies.flatMap((values) =>
+          fields.flatMap((field, at) => callsFrom([field, String((values as unknown[])?.[at])])),
+        ),
+      );
+    },
+
     async noLongerNear(customers) {
       await sendEach(channel, ADD, customers, (customer) => ['zrem', names.near, customer]);
     },
@@ -172,6 +208,13 @@ export function redisUsageHistory(channel: RedisChannel, names: RedisKeyNames, r
         ...years.map((year) => ['del', names.usageYear(customer, year)] as const),
       ]);
       await unlist(op, new Set([customer]));
+      const deprecated = await deprecatedDays(op);
+      const calls = (await readHashes(deprecated)).map((fields) => [...fields.keys()].filter(isOf(customer)));
+      await sendAll(
+        channel,
+        op,
+        deprecated.flatMap((name, at) => (calls[at]?.length ? [['hdel', name, ...calls[at]] as const] : [])),
+      );
     },
   };
 }
@@ -200,6 +243,19 @@ function planCountsFrom(fields: ReadonlyMap<string, string>, dayMs: number): Pla
     if (hour === undefined || end < 1 || what === undefined) return [];
     return [{ plan, hourMs: dayMs + Number(hour) * HOUR_MS, what, count: countFrom(value) }];
   });
+}
+
+/** Returns whether a field of the calls of deprecated routes is of the customer. */
+const isOf = (customer: string) => (field: string) => field.startsWith(`${customer} `);
+
+/** `<customer> <route>` and `<count> <gone> <last in ms>`. */
+function callsFrom([field, value]: readonly [string, string]): DeprecatedCalls[] {
+  const [customer = '', route = ''] = field.split(' ', 2);
+  const [, count, gone, lastAtMs] = /^(\d+) (\d+) (\d+)$/.exec(value) ?? [];
+  const isValid = route !== '' && isTimeMs(Number(lastAtMs));
+  return isValid
+    ? [{ customer, route, count: countFrom(count), gone: countFrom(gone), lastAtMs: Number(lastAtMs) }]
+    : [];
 }
 
 function countFrom(value: string | undefined): number {
