@@ -180,6 +180,14 @@ describe('a request of 0 units', () => {
   });
 });
 
+it('an explanation says from how many units on requests are refused', async () => {
+  const { gateway, send } = await startUnits(undefined, 1004);
+  const verdict = async () => (await callAdmin(gateway, '/admin/v1/customers/acme/explain')).body.verdict;
+  expect(await verdict()).toBe('Its requests are admitted now.');
+  await send('/five');
+  expect(await verdict()).toBe('Its requests are admitted now, except those that take more than 999 units.');
+});
+
 it('a heavy request that cannot be sent gives all of its units back', async () => {
   const { backend, gateway, send } = await startUnits(undefined, 100);
   await backend.close();

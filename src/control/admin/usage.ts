@@ -1,4 +1,3 @@
-import type { Clock } from '../../base/clock.ts';
 import { isUnreadable, isValidKey } from '../../customers/keys/key-state.ts';
 import { type EffectiveLimit, secondsUntilUnits } from '../../customers/quota/effective-limit.ts';
 import type { Usage } from '../../customers/quota/hourly-quota.ts';
@@ -41,7 +40,7 @@ export function usageHandlers(context: AdminContext) {
       const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
       return {
         customer: customer.id,
-        ...verdictOf(suspension, limit, used, await keysOf(customer.id), limitClock),
+        ...verdictOf(suspension, limit, used, await keysOf(customer.id), context),
         plan: customer.plan,
         currentPlan: currentPlan(customer.plan),
         ...suspension,
@@ -82,7 +81,7 @@ function verdictOf(
   limit: EffectiveLimit,
   used: Usage | undefined,
   keys: KeysOf,
-  clock: Pick<Clock, 'nowMs'>,
+  { limitClock: clock, routes }: AdminContext,
 ) {
   const refused = (why: string) => ({ admitted: false, verdict: `Its requests are refused now: ${why}.` });
   if (keys === 'none') return refused('it has no valid key');
@@ -95,7 +94,9 @@ function verdictOf(
     return refused(`the hourly limit is used up; more in ${wait}`);
   }
   const extent = keys === 'restricted' ? ', as far as the scopes and allowed addresses of its keys permit' : '';
-  return { admitted: true, verdict: `Its requests are admitted now${extent}.` };
+  const left = used?.remaining ?? Number.POSITIVE_INFINITY;
+  const except = routes.some(({ units }) => units > left) ? `, except those that take more than ${left} units` : '';
+  return { admitted: true, verdict: `Its requests are admitted now${except}${extent}.` };
 }
 
 function withIsoTimes({ firstAtMs, lastAtMs, ...refusal }: RecentRefusal) {

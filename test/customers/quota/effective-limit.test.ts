@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { effectiveLimit, limitOrigin } from '../../../src/customers/quota/effective-limit.ts';
+import { effectiveLimit, limitOrigin, secondsUntilUnits } from '../../../src/customers/quota/effective-limit.ts';
 import type { CustomerRecord } from '../../../src/store/record-fields.ts';
 
 const policy = {
@@ -79,5 +79,19 @@ describe('a limit is explained by', () => {
     ['the number that is none', customer({ requestsPerHour: 'invalid' }), 'customer record: requests_per_hour'],
   ])('%s', (_, record, origin) => {
     expect(limitOrigin(record, effectiveLimit(record, policy, NO_CLOCK), origins)).toBe(origin);
+  });
+});
+
+describe('a refused request may try again', () => {
+  const limit = (then: number) =>
+    ({ found: true, requestsPerHour: 20, source: 'temporary', until: { atMs: 60_000, then } }) as const;
+
+  it.each([
+    { next: 30, used: 20, units: 1, seconds: 61 },
+    { next: 30, used: 20, units: 10, seconds: 61 },
+    { next: 30, used: 20, units: 11, seconds: 3000 },
+    { next: 20, used: 20, units: 1, seconds: 3000 },
+  ])('in $seconds s if the limit is $next in a minute, $used are used, and it takes $units', (each) => {
+    expect(secondsUntilUnits(3000, each.used, limit(each.next), { nowMs: () => 0 }, each.units)).toBe(each.seconds);
   });
 });

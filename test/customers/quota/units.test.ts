@@ -106,6 +106,12 @@ describe('the wait', () => {
     expect(await outcomesOf(world, units)).toEqual(['admitted']);
   });
 
+  test('is its own, also after a lighter one was refused', async () => {
+    const world = await usedInTwoSteps();
+    const [light, heavy] = [await ask(world, 1), await ask(world, 5)];
+    expect(heavy.resetSeconds(0) - light.resetSeconds(0)).toBeGreaterThanOrEqual(60);
+  });
+
   test('is that of each request, of a burst in which several are refused', async () => {
     const world = await usedInTwoSteps();
     const waits = new Map<number, number>();
@@ -154,6 +160,16 @@ describe('an hour', () => {
     expect(admitted.reduce((sum, units) => sum + units, 0)).toBe(37);
     expect(world.begins).toHaveLength(37);
   });
+});
+
+test('of a burst that is too large, what was granted for a heavy request does not go to lighter ones before it', async () => {
+  const world = worldWith({ limit: 7 });
+  const admitted: number[] = [];
+  for (const units of [1, 1, 1, 5]) {
+    world.gateway(0).request((answer) => answer.outcome === 'admitted' && admitted.push(units), CUSTOMER, units);
+  }
+  await world.time.run(50);
+  expect(admitted.toSorted()).toEqual([1, 1, 5]);
 });
 
 test('units that a request gives back are all there again', async () => {
