@@ -14,6 +14,7 @@ import { HISTORY_POLL_MS, POLL_MS, useResource } from '../client/resources.ts';
 import { at } from '../client/router.ts';
 import { FirstRows, table } from '../client/table.ts';
 import { CUSTOMER_COLUMN } from './customer-link.ts';
+import { beginMaintenance, maintenanceBar } from './maintenance.ts';
 
 /** What the totals have beside plans. */
 const NO_PLAN = { none: 'without a valid key', unchecked: 'before the key was checked' };
@@ -25,6 +26,7 @@ export function OverviewPage() {
   const refused = useResource(address('GET /admin/v1/usage/refused', FIRST), POLL_MS);
   const totals = useResource(address('GET /admin/v1/usage/history', {}), HISTORY_POLL_MS);
   return html`
+    ${status.data && maintenanceBar(status.data.maintenance)}
     ${loaded(status, health)}
     <div class="grid">
       <${Panel} title="Near the limit" command=${tollgate('usage', 'near')}>${loaded(near, (rows) => html`<${FirstRows} rows=${rows} show=${nearTable} />`)}<//>
@@ -34,7 +36,7 @@ export function OverviewPage() {
 }
 
 function health(status: StatusDocument) {
-  const { problems, store, check, upstreams, config, fleet } = status;
+  const { problems, store, check, upstreams, config, fleet, maintenance } = status;
   const backends = Map.groupBy(upstreams, ({ backend }) => backend);
   return html`<section class=${`health ${problems.length === 0 ? 'good' : 'bad'}`} aria-label="Health">
     <p class="verdict">${problems.length === 0 ? 'All is well.' : `${counted(problems.length, 'problem')} to look at.`}</p>
@@ -80,6 +82,7 @@ function health(status: StatusDocument) {
       })}
       <${Command} line=${tollgate('status')} /></details>`
     }
+    ${maintenance.mode === 'off' && beginMaintenance(maintenance)}
   </section>`;
 }
 

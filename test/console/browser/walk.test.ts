@@ -257,6 +257,45 @@ describe.each(STORES)('over $name', (store) => {
     });
   });
 
+  it('maintenance is begun, changed and ended on the overview, with the routes and words for clients', async () => {
+    const use = async (page: Page) => {
+      await click(page, 'Begin maintenance');
+      const dialog = page.getByRole('dialog');
+      await dialog.locator('[name=routes]').fill('/nothing');
+      await dialog.getByRole('button', { name: 'Begin maintenance' }).click();
+      await see(page, 'must be paths of routes in the configuration');
+      await dialog.locator('[name=routes]').fill('/api/v1/conversations');
+      await dialog.locator('[name=message]').fill('New disks.');
+      await see(page, "tollgate maintenance down --route /api/v1/conversations --message 'New disks.'");
+      await dialog.getByRole('button', { name: 'Begin maintenance' }).click();
+      await see(page, /All requests to \/api\/v1\/conversations get 503/);
+      await see(page, /Clients read: “New disks.”/);
+      const refused = await fetch(`${sample.gateway.public}/v1/conversations`);
+      expect([refused.status, await refused.json()]).toMatchObject([503, { detail: 'New disks.' }]);
+      await inspect(page, 'maintenance', 'light');
+      for (const look of ['dark', 'narrow'] as const) {
+        await open('/console', (page) => inspect(page, 'maintenance', look), { look });
+      }
+
+      await click(page, 'Change');
+      await dialog.locator('[name=mode]').selectOption('read_only');
+      await dialog.locator('[name=routes]').fill('');
+      await dialog.getByRole('button', { name: 'Save' }).click();
+      await see(page, /Requests other than GET, HEAD and OPTIONS to every route get 503/);
+      expect(await api('/admin/v1/maintenance')).toMatchObject({
+        mode: 'read_only',
+        routes: null,
+        message: 'New disks.',
+      });
+
+      await click(page, 'End maintenance');
+      await dialog.getByRole('button', { name: 'End maintenance' }).click();
+      await page.getByRole('button', { name: 'Begin maintenance' }).waitFor();
+      expect((await api('/admin/v1/maintenance')).mode).toBe('off');
+    };
+    await open('/console', use, { expectedStatuses: [422] });
+  });
+
   it('a customer is created, changed, suspended, reactivated, reset and deleted', async () => {
     const use = async (page: Page) => {
       await click(page, 'New customer');

@@ -164,7 +164,7 @@ async function writeToSqlite(url: string): Promise<void> {
        ON CONFLICT DO UPDATE SET ${last} = ${last} + excluded.${last}`,
     );
   const hours = upsert('usage_hour', 'customer, hour, code', 'count');
-  const days = upsert('usage_day', 'customer, day', 'requests');
+  const days = upsert('usage_day', 'customer, day', 'units');
   const totals = upsert('usage_total', 'hour, plan, what', 'count');
   database.exec('BEGIN');
   for (const { customer, plan, atMs, requests, refused } of inventedHours()) {
