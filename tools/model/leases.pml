@@ -8,7 +8,7 @@
  *   RESETS              usage is reset, and the customer deleted and created again
  *   FAILOVER            the store loses one write in a failover
  *   CHECK_WINDOW        no interval sees more begin than LIMIT (and than that write granted)
- *   CHECK_HISTORY       each unit in the usage history has begun, is held, or was lost with a connection or a gateway
+ *   CHECK_HISTORY       each unit in the usage history has begun, is held, or was lost with a gateway
  *   MUTANT_...          a wrong protocol
  */
 #include "window.pml"
@@ -37,8 +37,10 @@
 #define SENT 1    /* the reservation is under way to the store */
 #define CHECKED 2 /* of a mutant */
 #define REPLIED 3 /* the reply is under way to the gateway */
-#define OPEN 4    /* the gateway has the grant */
-#define ORPHAN 5  /* the reservation is under way, and nobody waits for its reply */
+#define OPEN 4    /* the gateway has the grant, or refunds one of which it has not got the reply */
+#define ORPHAN 5  /* the reservation is under way, or lost with its connection: the gateway refunds all that it asked for */
+#define VOID 6    /* the same, but the refund has come before it */
+#define DEAD 7    /* the reservation is under way, and its gateway has crashed */
 
 #define EXPIRED 7 /* a bucket */
 
@@ -51,21 +53,22 @@ typedef Lease {
   unsigned state : 3;
   unsigned unused : 2;  /* units not handed out: `Lease.units` */
   unsigned waiting : 2; /* units of admitted requests that have neither begun nor failed */
-  unsigned back : 2;    /* units to be refunded: `CustomerLeases.#refunds` */
-  unsigned out : 2;     /* units in a refund under way to the store */
+  unsigned total : 2;   /* units that have returned, in total: `OpenGrant.#returned` */
+  unsigned sent : 2;    /* refunds that may arrive, at any time and again: of 1 unit in total (bit 0), of 2 (bit 1) */
+  unsigned noted : 2;   /* by the store: `StoredGrant.returned` */
   unsigned age : 3;     /* ticks since the reservation was sent, by the clock of the gateway that shows more */
   unsigned missed : 3;  /* ticks that this clock missed */
   unsigned bucket : 3;
   unsigned epoch : 2;
-  bit is_stale;         /* granted on a connection that is lost */
+  bit is_unknown;       /* the store has no note of it: of a failover, or of a mutant */
   bit is_short
 }
 
 Lease lease[4]; /* the second gateway's are 2 and 3 */
 byte lost;      /* units granted by the write that a failover lost */
 /*
- * Units in the usage history that neither have begun nor were lost with a connection or gateway. The history has the
- * granted units without the refunded ones; this is kept instead of its sums, which grow without end.
+ * Units in the usage history that neither have begun nor were lost with a gateway. The history has the granted units
+ * without the refunded ones; this is kept instead of its sums, which grow without end.
  */
 byte owed;
 
@@ -84,16 +87,17 @@ inline strike_off(s, count) {
 }
 
 inline clear(s) {
-  lease[s].state = FREE; lease[s].unused = 0; lease[s].waiting = 0; lease[s].back = 0; lease[s].out = 0;
-  lease[s].age = 0; lease[s].missed = 0; lease[s].bucket = 0; lease[s].epoch = THIS;
-  lease[s].is_stale = 0; lease[s].is_short = 0
+  lease[s].state = FREE; lease[s].unused = 0; lease[s].waiting = 0; lease[s].total = 0; lease[s].sent = 0;
+  lease[s].noted = 0; lease[s].age = 0; lease[s].missed = 0; lease[s].bucket = 0; lease[s].epoch = THIS;
+  lease[s].is_unknown = 0; lease[s].is_short = 0
 }
 
 inline move(from, to) {
   lease[to].state = lease[from].state; lease[to].unused = lease[from].unused; lease[to].waiting = lease[from].waiting;
-  lease[to].back = lease[from].back; lease[to].out = lease[from].out; lease[to].age = lease[from].age;
-  lease[to].missed = lease[from].missed; lease[to].bucket = lease[from].bucket; lease[to].epoch = lease[from].epoch;
-  lease[to].is_stale = lease[from].is_stale; lease[to].is_short = lease[from].is_short;
+  lease[to].total = lease[from].total; lease[to].sent = lease[from].sent; lease[to].noted = lease[from].noted;
+  lease[to].age = lease[from].age; lease[to].missed = lease[from].missed; lease[to].bucket = lease[from].bucket;
+  lease[to].epoch = lease[from].epoch; lease[to].is_unknown = lease[from].is_unknown;
+  lease[to].is_short = lease[from].is_short;
   clear(from)
 }
 
@@ -101,9 +105,9 @@ inline move(from, to) {
 inline settle(s) {
   if
   :: lease[s].state == OPEN && !HAS_UNITS(s) ->
-     lease[s].age = 0; lease[s].missed = 0; lease[s].is_short = 0; lease[s].is_stale = lease[s].is_stale && lease[s].back > 0;
+     lease[s].age = 0; lease[s].missed = 0; lease[s].is_short = 0;
      if
-     :: lease[s].back + lease[s].out == 0 -> clear(s)
+     :: lease[s].total == 0 -> clear(s)
      :: else
      fi
   :: else
@@ -121,7 +125,7 @@ inline check() {
   for (i : 0 .. 3) {
     if
     :: (lease[i].state == REPLIED || lease[i].state == OPEN) && IS_IN_HISTORY(i) ->
-       sum = sum + lease[i].unused + lease[i].waiting + lease[i].back + lease[i].out
+       sum = sum + lease[i].unused + lease[i].waiting + lease[i].total - lease[i].noted
     :: else
     fi
   }
@@ -130,7 +134,7 @@ inline check() {
   end_step()
 }
 
-/* `reserve` of src/store/window-arithmetic.ts and reserve.lua. Any number of free units covers `need` and `ahead`. */
+/* `reserveOnce` of src/store/grants.ts and reserve.lua, of an id that is not known. Any number of free units covers `need` and `ahead`. */
 inline count_grant(count) {
 #ifdef MUTANT_BUCKET_OF_GRANT
   L.bucket = CURRENT;
@@ -141,7 +145,8 @@ inline count_grant(count) {
   L.unused = count;
   owed = owed + count;
   if
-  :: L.state == ORPHAN -> owed = owed - count; clear(me)
+  :: L.state == DEAD -> owed = owed - count; clear(me)
+  :: L.state == ORPHAN -> L.state = OPEN; L.total = L.unused; L.unused = 0
   :: else -> L.state = REPLIED
   fi
 }
@@ -156,28 +161,55 @@ inline answer(count) {
   check()
 }
 
-/* `applyRefunds` of src/store/window-arithmetic.ts, `open` of window.lua. */
-inline apply_refund() {
+/* Units return to the window and the history: `refundOnce` of src/store/grants.ts, `open` of window.lua. */
+inline give_back(count) {
   if
 #ifdef MUTANT_REFUND_ANY_EPOCH
   :: L.bucket != EXPIRED ->
 #else
   :: L.epoch == THIS && L.bucket != EXPIRED ->
 #endif
-     units[L.bucket] = (L.out < units[L.bucket] -> units[L.bucket] - L.out : 0)
+     units[L.bucket] = ((count) < units[L.bucket] -> units[L.bucket] - (count) : 0)
   :: else
   fi;
   if
 #ifdef MUTANT_HISTORY_OF_THIS_EPOCH
-  :: L.epoch == THIS -> owed = owed - L.out
+  :: L.epoch == THIS -> owed = owed - (count)
 #elif defined(MUTANT_HISTORY_OF_ANY_LINEAGE)
-  :: true -> owed = owed - L.out
+  :: true -> owed = owed - (count)
 #else
-  :: L.epoch != FOREIGN -> owed = owed - L.out
+  :: L.epoch != FOREIGN -> owed = owed - (count)
 #endif
   :: else
   fi
 }
+
+/* `noteRefunds` of src/store/grants.ts and window.lua: the difference to what it has noted of this id. */
+inline apply_refund(refunded) {
+  if
+  :: !L.is_unknown && refunded > L.noted ->
+     give_back(refunded - L.noted);
+#ifndef MUTANT_APPLIED_WITHOUT_NOTING
+     L.noted = refunded
+#endif
+  :: else
+  fi;
+#ifdef MUTANT_FORGOTTEN_TOO_EARLY
+  L.is_unknown = 1
+#endif
+}
+
+/* `CustomerLeases.answered`: no unit can return any more. A copy of a refund that comes later names an unknown id. */
+inline answered(refunded) {
+  if
+  :: refunded == L.total && !HAS_UNITS(me) -> clear(me)
+  :: else
+  fi;
+  settle(me & 2);
+  check()
+}
+
+#define MAY_ARRIVE(refunded) (L.state == OPEN && (L.sent & (refunded)) != 0)
 
 #ifdef MUTANT_BEGIN_UNCHECKED
 #define MAY_BEGIN true
@@ -201,9 +233,18 @@ proctype Lease_place(byte me) {
 #else
   :: STEP { L.state == SENT -> EFFECT { answer(1) } }
   :: STEP { L.state == SENT -> EFFECT { answer(2) } }
-  :: STEP { L.state == ORPHAN -> EFFECT { answer(1) } }
-  :: STEP { L.state == ORPHAN -> EFFECT { answer(2) } }
+    /* Also if its connection was lost, or its gateway has crashed. */
+  :: STEP { L.state == ORPHAN || L.state == DEAD -> EFFECT { answer(1) } }
+  :: STEP { L.state == ORPHAN || L.state == DEAD -> EFFECT { answer(2) } }
 #endif
+
+    /* The refund overtakes its reservation, and is answered: `noteRefunds` notes the id as void. */
+  :: STEP { L.state == ORPHAN -> EFFECT { L.state = VOID } }
+    /* `reserveOnce`: a known id is granted nothing. The reservation arrives, or it never does. */
+#ifdef MUTANT_VOID_FORGOTTEN
+  :: STEP { L.state == VOID -> EFFECT { count_grant(1); clear(me); settle(me & 2); check() } }
+#endif
+  :: STEP { L.state == VOID || L.state == DEAD -> EFFECT { clear(me); settle(me & 2) } }
 
     /* `LeasedQuota.#use`. The requests that wait are admitted below. */
 #ifdef MUTANT_HOLD_FROM_REPLY
@@ -215,7 +256,7 @@ proctype Lease_place(byte me) {
   :: STEP { L.state == REPLIED -> EFFECT {
        L.state = OPEN;
 #ifndef MUTANT_LATE_REPLY_DROPPED
-       L.back = L.unused;
+       L.total = L.unused;
 #endif
        L.unused = 0; settle(me); settle(me & 2); check() } }
 
@@ -231,7 +272,7 @@ proctype Lease_place(byte me) {
        :: else /* a reset starts a new count */
        fi;
 #ifdef MUTANT_REFUND_BEGUN
-       L.back++;
+       L.total++;
 #endif
        settle(me); settle(me & 2); check() } }
 
@@ -240,81 +281,81 @@ proctype Lease_place(byte me) {
        L.waiting--;
        if
        :: L.age <= USABLE_LEASE(me) -> L.unused++
-       :: else -> L.back++
+       :: else -> L.total++
        fi;
        settle(me); settle(me & 2); check() } }
 
     /* `CustomerLeases.#end`: the lease has ended, or the gateway has learnt of a reset. */
   :: STEP { L.state == OPEN && L.unused > 0 && (L.age > USABLE_LEASE(me) || L.epoch != THIS) -> EFFECT {
 #ifdef MUTANT_REFUND_ADMITTED
-       L.back = L.back + L.waiting;
+       L.total = L.total + L.waiting;
 #endif
-       L.back = L.back + L.unused; L.unused = 0; settle(me); settle(me & 2); check() } }
+       L.total = L.total + L.unused; L.unused = 0; settle(me); settle(me & 2); check() } }
 #ifdef MUTANT_UNIT_TO_NEWER_LEASE
   :: STEP { L.state == OPEN && L.unused > 0 && L.age > USABLE_LEASE(me) &&
        PEER.state == OPEN && PEER.unused > 0 && PEER.age <= USABLE_LEASE(me ^ 1) -> EFFECT {
        PEER.unused = PEER.unused + L.unused; L.unused = 0; settle(me); settle(me & 2) } }
 #endif
 
-    /* `LeasedQuota.#sendRefunds`: once. `ofSession` of hourly-window.ts: not on a later connection. */
-  :: STEP { L.state == OPEN && L.back > 0 && L.out == 0 && !L.is_stale -> EFFECT { L.out = L.back; L.back = 0 } }
-  :: STEP { L.state == OPEN && L.back > 0 && L.is_stale -> EFFECT {
-       strike_off(me, L.back); L.back = 0; settle(me); settle(me & 2); check() } }
-  :: STEP { L.out > 0 -> EFFECT { apply_refund(); L.out = 0; settle(me); settle(me & 2); check() } }
-#ifdef MUTANT_REFUND_TWICE
-  :: STEP { L.out > 0 -> EFFECT { apply_refund() } } /* no reply in time, so the refund is sent again */
+    /* `CustomerLeases.sendRefunds`, and again until it is answered, on any connection. */
+  :: STEP { L.state == OPEN && L.total > 0 && (L.sent & L.total) == 0 -> EFFECT { L.sent = L.sent | L.total } }
+    /* It arrives, and its reply is lost. */
+  :: STEP { MAY_ARRIVE(1) -> EFFECT { apply_refund(1); check() } }
+  :: STEP { MAY_ARRIVE(2) -> EFFECT { apply_refund(2); check() } }
+#ifdef MUTANT_REFUND_ONCE
+  :: STEP { MAY_ARRIVE(L.total) -> EFFECT { L.total = L.noted; L.sent = 0; settle(me); settle(me & 2); check() } }
 #endif
+    /* It arrives, and is answered. */
+  :: STEP { MAY_ARRIVE(1) -> EFFECT { apply_refund(1); answered(1) } }
+  :: STEP { MAY_ARRIVE(2) -> EFFECT { apply_refund(2); answered(2) } }
   od
 }
 
-/* The connection of a lease is lost: `RedisConnection.#lost`. `arrives`: whether the store still gets what was sent. */
-inline disconnect(s, arrives) {
+/* The connection of a gateway is lost: `RedisConnection.#lost`. What was sent may still arrive. */
+inline disconnect(s) {
   if
-  :: lease[s].state == SENT && arrives ->
+  :: lease[s].state == SENT ->
      lease[s].state = ORPHAN; lease[s].age = 0; lease[s].missed = 0
-  :: lease[s].state == SENT && !arrives -> clear(s)
+  :: lease[s].state == REPLIED -> lease[s].state = OPEN; lease[s].total = lease[s].unused; lease[s].unused = 0
+  :: else
+  fi
+}
+
+inline disconnect_all() {
+  disconnect(me); disconnect(me + 1);
+  settle(me + 1); settle(me); settle(me); check()
+}
+
+/* The gateway loses its memory. `arrives`: whether the store still gets what was sent. */
+inline forget(s, arrives) {
+  sum = (arrives && lease[s].sent > lease[s].noted -> (lease[s].sent > 1 -> 2 : 1) : lease[s].noted);
+  if
   :: lease[s].state == REPLIED -> strike_off(s, lease[s].unused); clear(s)
   :: lease[s].state == OPEN ->
-     lease[s].is_stale = HAS_UNITS(s);
-#ifdef MUTANT_REFUND_AFTER_RECONNECT
-     lease[s].back = lease[s].back + lease[s].out; /* whose outcome is unknown */
-     lease[s].is_stale = 0;
-#else
-     strike_off(s, lease[s].back);
-     lease[s].back = 0;
-#endif
+     strike_off(s, lease[s].unused + lease[s].waiting + lease[s].total - sum);
      if
-     :: !arrives -> strike_off(s, lease[s].out); lease[s].out = 0
-     :: else
+     :: sum > lease[s].noted -> lease[s].unused = 0; lease[s].waiting = 0; lease[s].total = sum
+     :: else -> clear(s)
      fi
+  :: lease[s].state == SENT || (lease[s].state == ORPHAN && !arrives) ->
+     lease[s].state = DEAD; lease[s].age = 0; lease[s].missed = 0
   :: else
   fi
 }
 
-inline disconnect_all(arrives) {
-  disconnect(me, arrives); disconnect(me + 1, arrives);
-  settle(me + 1); settle(me); check()
+inline crash(arrives) {
+  forget(me, arrives); forget(me + 1, arrives);
+  settle(me + 1); settle(me); settle(me); check()
 }
 
-/* The gateway loses its memory. */
-inline forget(s) {
-  if
-  :: lease[s].state == OPEN ->
-     strike_off(s, lease[s].unused + lease[s].waiting + lease[s].back);
-     lease[s].unused = 0; lease[s].waiting = 0; lease[s].back = 0
-  :: else
-  fi
-}
-
-#define IS_CONNECTED(s) (AWAITS_REPLY(s) || (lease[s].state == OPEN && !lease[s].is_stale))
+#define REMEMBERS(s) (HAS_UNITS(s) || AWAITS_REPLY(s) || lease[s].state == ORPHAN)
 
 proctype Gateway(byte me) {
   do
-  :: STEP { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> EFFECT { disconnect_all(1) } }
-  :: STEP { IS_CONNECTED(me) || IS_CONNECTED(me + 1) -> EFFECT { disconnect_all(0) } }
+  :: STEP { AWAITS_REPLY(me) || AWAITS_REPLY(me + 1) -> EFFECT { disconnect_all() } }
     /* It crashes; another one takes its place. */
-  :: STEP { HAS_UNITS(me) || HAS_UNITS(me + 1) -> EFFECT { forget(me); forget(me + 1); disconnect_all(1) } }
-  :: STEP { HAS_UNITS(me) || HAS_UNITS(me + 1) -> EFFECT { forget(me); forget(me + 1); disconnect_all(0) } }
+  :: STEP { REMEMBERS(me) || REMEMBERS(me + 1) -> EFFECT { crash(1) } }
+  :: STEP { REMEMBERS(me) || REMEMBERS(me + 1) -> EFFECT { crash(0) } }
   od
 }
 
@@ -394,10 +435,8 @@ inline fail_over(s, count) {
   for (i : 0 .. 3) {
     if
     :: i == s ->
-       lease[i].state = REPLIED; lease[i].unused = lost; lease[i].bucket = BUCKET_AFTER(HOLD); lease[i].is_stale = 1
-    :: i != s && lease[i].state == OPEN -> lease[i].out = 0; lease[i].back = 0; lease[i].is_stale = HAS_UNITS(i)
-    :: i != s && lease[i].state == REPLIED -> lease[i].is_stale = 1
-    :: else -> clear(i)
+       lease[i].state = REPLIED; lease[i].unused = lost; lease[i].bucket = BUCKET_AFTER(HOLD); lease[i].is_unknown = 1
+    :: else -> disconnect(i)
     fi
   }
   settle(1); settle(0); settle(2);

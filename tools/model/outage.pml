@@ -3,7 +3,7 @@
  *
  * Two gateways have a share of one unit each (LIMIT is 1 to 3) and reach the store at times. LOCAL is how many of them
  * ever decide without the store: each adds its share to the bound. What leases do is modelled by leases.pml; here, a
- * granted unit begins until the end of its hold, is refunded, or is lost.
+ * granted unit begins until the end of its hold, is refunded, or is lost. Ids of charges are modelled by charges.pml.
  *
  *   CHECK_WINDOW        no interval sees more begin than LIMIT and these shares
  *   MUTANT_...          a wrong protocol
@@ -21,7 +21,7 @@
 /* The unit of a local window. A gateway has one more request at most whose unit has left its window. */
 #define FREE 0
 #define UNCHARGED 1
-#define KEPT 2  /* the outcome of its charge is unknown */
+#define COUNTED 2 /* by the store, and the reply was lost: it is charged again */
 #define GONE 3  /* from the window, but its request has not begun */
 
 typedef Window {
@@ -29,6 +29,7 @@ typedef Window {
   bit waiting;           /* its request has neither begun nor failed */
   unsigned age : 3;      /* ticks since its admission */
   unsigned ends : 4;     /* ticks until its bucket expires */
+  unsigned bucket : 3;   /* after that in which the store has counted it, for a request that may still fail; 0: none */
   bit advance;           /* the last known usage fills the share: `advance` */
   unsigned advance_ends : 4
 }
@@ -66,8 +67,8 @@ inline settle(s) {
   :: else
   fi
 }
-#define KEY(s) ((((own[s].state * 2 + own[s].waiting) * 8 + own[s].age) * 16 + own[s].ends) * 32 + \
-  own[s].advance * 16 + own[s].advance_ends)
+#define KEY(s) (((((own[s].state * 2 + own[s].waiting) * 8 + own[s].age) * 16 + own[s].ends) * 32 + \
+  own[s].advance * 16 + own[s].advance_ends) * 8 + own[s].bucket)
 #define SWAP(field) i = own[0].field; own[0].field = own[1].field; own[1].field = i
 
 inline finish(s) {
@@ -75,7 +76,7 @@ inline finish(s) {
 #if LOCAL == GATEWAYS
   if
   :: KEY(0) > KEY(1) ->
-     SWAP(state); SWAP(waiting); SWAP(age); SWAP(ends); SWAP(advance); SWAP(advance_ends)
+     SWAP(state); SWAP(waiting); SWAP(age); SWAP(ends); SWAP(advance); SWAP(advance_ends); SWAP(bucket)
   :: else
   fi;
 #endif
@@ -112,13 +113,29 @@ inline admit(offset) {
 inline count_charge() {
   i = (phase + W.ends) / BUCKET;
   i = (i < BUCKET_AFTER(HOLD) -> i : BUCKET_AFTER(HOLD));
-  units[i]++
+  units[i]++;
+  W.bucket = (W.waiting -> i + 1 : 0)
 }
 
-/* `LocalWindows.#charge`, and a reply */
+/* `giveBack` of local-windows.ts: by the id of the charge, once that is answered. */
+inline give_back() {
+  if
+  :: W.bucket > 0 -> units[W.bucket - 1]--; W.bucket = 0
+  :: else
+  fi
+}
+
+/* `LocalWindows.#charge`, and a reply. `chargeOnce` of src/store/grants.ts: what is known is not counted again. */
 inline charge(offset) {
-  count_charge();
+  if
+  :: W.state == UNCHARGED -> count_charge()
+  :: else
+  fi;
   W.state = GONE; W.ends = 0;
+  if
+  :: !W.waiting -> give_back()
+  :: else
+  fi;
 #ifndef MUTANT_LOCAL_WINDOW_AFRESH
   sum_used();
   learn(offset);
@@ -137,27 +154,27 @@ proctype Gateway(byte me) {
 #if BUCKET > 1
   :: STEP { HAS_SHARE -> EFFECT { admit(2) } }
 #endif
-  :: STEP { W.waiting && W.age <= HOLD -> EFFECT { note_begin(BOUND); W.waiting = 0; finish(me) } }
-    /* `refund` of the admission. A unit that was charged stays counted in the store. */
+  :: STEP { W.waiting && W.age <= HOLD -> EFFECT { note_begin(BOUND); W.waiting = 0; W.bucket = 0; finish(me) } }
+    /* `settle` of the admission */
   :: STEP { W.waiting -> EFFECT {
        W.waiting = 0;
        if
        :: W.state == UNCHARGED -> W.state = FREE; W.ends = 0
+       :: W.state == GONE -> give_back()
        :: else
        fi;
        finish(me) } }
 
-  :: STEP { W.state == UNCHARGED -> EFFECT { charge(1) } }
+  :: STEP { W.state == UNCHARGED || W.state == COUNTED -> EFFECT { charge(1) } }
 #if BUCKET > 1
-  :: STEP { W.state == UNCHARGED -> EFFECT { charge(2) } }
+  :: STEP { W.state == UNCHARGED || W.state == COUNTED -> EFFECT { charge(2) } }
 #endif
-    /* Nobody knows whether the store has counted it. */
+    /* No reply. If the store has not counted it, nothing has changed. */
 #ifdef MUTANT_UNKNOWN_CHARGE_DROPPED
   :: STEP { W.state == UNCHARGED -> EFFECT { count_charge(); W.state = GONE; W.ends = 0; finish(me) } }
   :: STEP { W.state == UNCHARGED -> EFFECT { W.state = GONE; W.ends = 0; finish(me) } }
 #else
-  :: STEP { W.state == UNCHARGED -> EFFECT { count_charge(); W.state = KEPT; finish(me) } }
-  :: STEP { W.state == UNCHARGED -> EFFECT { W.state = KEPT; finish(me) } }
+  :: STEP { W.state == UNCHARGED -> EFFECT { count_charge(); W.state = COUNTED; finish(me) } }
 #endif
   od
 }
@@ -182,6 +199,10 @@ inline grow_older(s) {
      :: own[s].ends == 0 -> own[s].state = GONE
      :: else
      fi
+  :: else
+  fi;
+  if
+  :: own[s].bucket > 0 && phase == 0 -> own[s].bucket--
   :: else
   fi;
   if

@@ -15,6 +15,7 @@ export interface PanReport {
 /** What each assertion of the models contains. */
 const ASSERTIONS: readonly (readonly [text: string, property: Property])[] = [
   ['owed==sum', 'history'],
+  ['counted>=', 'history'],
   ['sum<=', 'window'],
 ];
 const TRUNCATION = /max search depth too small|search not completed|out of memory|memory bound|MEMLIM/i;

@@ -4,7 +4,7 @@ export type Property = 'window' | 'history';
 
 export interface Scene {
   readonly name: string;
-  readonly file: 'leases.pml' | 'outage.pml';
+  readonly file: 'leases.pml' | 'outage.pml' | 'charges.pml';
   /** Macros of the model, for the preprocessor. */
   readonly macros: readonly string[];
   readonly properties: readonly Property[];
@@ -41,8 +41,10 @@ const outage: Scene = {
 };
 const longBuckets: Scene = { ...outage, name: 'outage, one gateway', macros: ['LOCAL=1'] };
 
+const charges: Scene = { name: 'charges', file: 'charges.pml', macros: [], properties: ['history'] };
+
 /** The longest first. */
-export const SCENES: readonly Scene[] = [leases, failover, twoHolds, epochs, outage, longBuckets];
+export const SCENES: readonly Scene[] = [leases, failover, twoHolds, epochs, outage, longBuckets, charges];
 
 export const MUTANTS: readonly Mutant[] = [
   { name: 'HOLD_FROM_REPLY', scene: exactClocks, property: 'window' },
@@ -53,8 +55,10 @@ export const MUTANTS: readonly Mutant[] = [
   { name: 'BUCKET_OF_GRANT', scene: exactClocks, property: 'window' },
   { name: 'DROPPED_EARLY', scene: exactClocks, property: 'window' },
   { name: 'CHECK_THEN_COUNT', scene: exactClocks, property: 'window' },
-  { name: 'REFUND_TWICE', scene: exactClocks, property: 'window' },
-  { name: 'REFUND_AFTER_RECONNECT', scene: exactClocks, property: 'window' },
+  { name: 'APPLIED_WITHOUT_NOTING', scene: exactClocks, property: 'window' },
+  { name: 'FORGOTTEN_TOO_EARLY', scene: exactClocks, property: 'history' },
+  { name: 'VOID_FORGOTTEN', scene: exactClocks, property: 'history' },
+  { name: 'REFUND_ONCE', scene: exactClocks, property: 'history' },
   { name: 'REFUND_BEGUN', scene: exactClocks, property: 'window' },
   { name: 'REFUND_ADMITTED', scene: exactClocks, property: 'window' },
   { name: 'REFUND_ANY_EPOCH', scene: epochs, property: 'window' },
@@ -65,4 +69,7 @@ export const MUTANTS: readonly Mutant[] = [
   { name: 'LOCAL_WINDOW_AFRESH', scene: outage, property: 'window' },
   { name: 'LOCAL_BUCKET_OF_ADMISSION', scene: outage, property: 'window' },
   { name: 'UNKNOWN_CHARGE_DROPPED', scene: outage, property: 'window' },
+  { name: 'CHARGE_WITH_NEW_ID', scene: charges, property: 'history' },
+  { name: 'REFUND_BEFORE_ANSWER', scene: charges, property: 'history' },
+  { name: 'CHARGE_FORGOTTEN', scene: charges, property: 'history' },
 ];
