@@ -116,6 +116,8 @@ it('the permissions that the documentation lists are enough in a cluster', async
   await createKeyWithCustomer(store.records, 'e'.repeat(64), { id: 'k5', customer: 'acme' });
   const reserve = { customer: 'acme', grant: 'a', need: 1, ahead: 0, limits: hourly(10), holdMs: 2000, refunds: [] };
   await cluster.moveSlot('tollgate:window:{acme}', { begun: async () => void (await store.windows.reserve(reserve)) });
+  await store.windows.charge('acme', [{ grant: 'report', ageMs: 0, units: 2 }]);
+  await store.windows.refund('acme', [{ grant: 'report', units: 1, isFinal: false }]);
   await store.announce('instance');
   await store.records.reindex();
   await store.initialise?.();

@@ -11,7 +11,7 @@ grants = grantsPrefix .. customer
 local epoch, used, oldest, newest, holdEnd, changed = open(window, 1, 11, 10)
 for i = 11, #ARGV, 3 do
   local id, bucket, units = ARGV[i], math.min(math.floor((now - ARGV[i + 1]) / bucketMs), latest), tonumber(ARGV[i + 2])
-  if call('HEXISTS', grants, id) == 0 then
+  if not call('HGET', grants, id) then
     if units > 0 and bucket > expired then
       local isNew = call('HINCRBY', window, bucket, units) == units
       used, newest = used + units, math.max(newest, bucket)
