@@ -50,7 +50,7 @@ export const PROMISES: readonly Promised[] = [
     promise: 'A customer can use all of its limit.',
     bound: 'exactly the remaining units, once no lease is open',
     brokenBy:
-      'a gateway that crashes or loses its connection to the store: the unused units of its open leases, and those of reservations whose reply is lost, stay counted for an hour',
+      'a gateway that crashes, or does not reach the store for more than an hour: the unused units of its open leases stay counted for an hour',
     tests: {
       'test/customers/quota/simulation.test.ts': [
         'all of the limit that no request has used',
@@ -87,7 +87,8 @@ export const PROMISES: readonly Promised[] = [
   {
     promise: 'A request that was sent costs one unit, and one that could not be sent costs none.',
     bound: 'exact',
-    brokenBy: 'a lost reply of the store: at most the units of one reservation stay counted',
+    brokenBy:
+      'a gateway that crashes, or does not reach the store for more than an hour: at most the units of its open leases stay counted',
     tests: {
       'test/integration/quota.test.ts': [
         'every request that was sent counts one: HEAD, and what the backend refuses or does not know',
@@ -114,7 +115,7 @@ export const PROMISES: readonly Promised[] = [
     promise: 'The usage history has what was granted, less refunds.',
     bound: 'exact, for each hour and day',
     brokenBy:
-      'lost writes; a crash or a lost connection: the unused units of open leases stay in it; a report of requests served without the store whose outcome is unknown: they may be missing',
+      'lost writes; a crash, or an outage of more than an hour: the unused units of open leases stay in it, and requests served without the store may be missing',
     model: true,
     tests: {
       'test/store/usage-history-exact.test.ts': [

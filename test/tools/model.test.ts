@@ -57,7 +57,7 @@ describe('the report of a search', () => {
 
 describe('mutants', () => {
   const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
-  const inModels = ['window', 'leases', 'outage'].flatMap((name) =>
+  const inModels = ['window', 'leases', 'outage', 'charges'].flatMap((name) =>
     [...read(`tools/model/${name}.pml`).matchAll(/MUTANT_([A-Z_]+)/g)].map(([, mutant]) => mutant),
   );
   const listed = MUTANTS.map(({ name }) => name);
