@@ -37,7 +37,10 @@ import {
 const RUNS = Number(process.env.HISTORY_RUNS ?? 1);
 /** Redis, whose own clock decides on expiry, deletes nothing of these years. */
 const RETENTION = { hoursDays: 1_000_000, days: 1_000_000 };
-/** When the horizon is over, every machine goes on, every lease has ended, and what was not used has gone back. */
+/**
+ * When the horizon and all outages are over, by then every machine goes on, every lease has ended, and what was not used has
+ * gone back.
+ */
 const QUIET_MS = 180_000;
 /** Requests of a gateway that is replaced have gone their way by then. */
 const DRAIN_MS = 90_000;
@@ -216,7 +219,9 @@ async function run(open: OpenStore, schedule: Schedule, operations: Operations):
   for (let atMs = operations.beforeHourMs + EXPORTED_AFTER_MS; atMs < HORIZON_MS && !isSetBack; atMs += HOUR_MS) {
     time.at(atMs, () => time.standStillFor(read()));
   }
-  await time.runUntil(HORIZON_MS + QUIET_MS);
+  await time.runUntil(HORIZON_MS);
+  while (world.everyGateway.some(({ link }) => !link.isUp())) await time.run(QUIET_MS);
+  await time.run(QUIET_MS);
   return { world, store, model, replaced, exports };
 }
 
