@@ -102,10 +102,8 @@ async function simulate(options: SimulateOptions): Promise<void> {
   const client = await connect(options);
   const customers = await customersWith(ofPlans, ofCustomers, client);
   const from = options.from ?? readTime(DEFAULT_AGE, Date.now(), 'past') ?? '';
-  for await (const { customer, start, requests, units = requests } of client.closedHours({
-    limit: PAGE_CUSTOMERS,
-    from,
-  })) {
+  const hours = client.closedHours({ limit: PAGE_CUSTOMERS, from });
+  for await (const { customer, start, requests, units = requests } of hours) {
     customers.get(customer)?.add(Date.parse(start), units);
   }
 

@@ -226,12 +226,12 @@ export class LeasedQuota {
 
   #refused(state: CustomerState, { units, violated, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    const resetSeconds = () => secondsUntil(moreAt, clock.monotonicMs());
+    const limits = units > 1 ? withRemaining(violated, state, units) : violated;
     return {
       outcome: 'refused',
       mode,
-      violated: units > 1 ? withRemaining(violated, state, units) : violated,
-      resetSeconds,
+      violated: limits,
+      resetSeconds: () => secondsUntil(moreAt, clock.monotonicMs()),
     };
   }
 
@@ -445,11 +445,8 @@ function withRemaining(
  * `receivedAt` (monotonic ms). So a client that waits for as long as one instance told it is not refused by an older
  * refusal that another remembers.
  */
-function rememberRefusal(
-  { sentAt, settings, heaviest: units }: Call,
-  grant: Grant,
-  receivedAt: number,
-): RememberedRefusal {
+function rememberRefusal(call: Call, grant: Grant, receivedAt: number): RememberedRefusal {
+  const { sentAt, settings, heaviest: units } = call;
   const violated: Violation[] = [];
   let helpsInMs = 0;
   let moreAtMs = receivedAt;
