@@ -1,4 +1,5 @@
 import { parseTimestamp } from '../formats/timestamp.ts';
+import { DamagedRecordError } from './errors.ts';
 import { parseJsonObject } from './json-object.ts';
 
 const MODES = ['off', 'read_only', 'down'] as const;
@@ -32,16 +33,17 @@ export function formatMaintenance({ mode, routes, untilMs, message, sinceMs }: M
   return JSON.stringify({ mode, routes, until: time(untilMs), message, since: time(sinceMs) });
 }
 
-/** Returns undefined for a text that {@link formatMaintenance} cannot have made. */
-export function parseMaintenance(text: string): Maintenance | undefined {
+/** @throws DamagedRecordError for a text that {@link formatMaintenance} cannot have made. */
+export function parseMaintenance(text: string): Maintenance {
   const { mode, routes, until, message, since } = parseJsonObject(text) ?? {};
   const known = MODES.find((each) => each === mode);
-  const areRoutes = routes === undefined || (Array.isArray(routes) && routes.every((each) => typeof each === 'string'));
-  const isText = (value: unknown) => value === undefined || typeof value === 'string';
-  if (known === undefined || !areRoutes || !isText(until) || !isText(message) || !isText(since)) return undefined;
   const [untilMs, sinceMs] = [until, since].map((time) => parseTimestamp(String(time)));
-  if (until !== undefined && untilMs === undefined) return undefined;
-  return { mode: known, routes, untilMs, message: message as string | undefined, sinceMs };
+  const isValid =
+    (routes === undefined || (Array.isArray(routes) && routes.every((each) => typeof each === 'string'))) &&
+    (message === undefined || typeof message === 'string') &&
+    (until === undefined) === (untilMs === undefined);
+  if (known === undefined || !isValid) throw new DamagedRecordError('the record of the maintenance cannot be read');
+  return { mode: known, routes, untilMs, message, sinceMs } as Maintenance;
 }
 
 /** Returns the maintenance that is in force at this time; undefined if none is. `nowMs`: wall time. */

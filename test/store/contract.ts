@@ -8,6 +8,7 @@ import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { changesContract } from './contract-changes.ts';
 import { historyContract } from './contract-history.ts';
 import { listsContract } from './contract-lists.ts';
+import { maintenanceContract } from './contract-maintenance.ts';
 import { notesContract } from './contract-notes.ts';
 import { noticesContract } from './contract-notices.ts';
 import { notifySecretsContract } from './contract-notify-secrets.ts';
@@ -83,6 +84,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
   listsContract(name, open);
   notesContract(name, open);
   notifySecretsContract(name, open);
+  maintenanceContract(name, open);
   portalSessionsContract(name, open);
   historyContract(name, open);
   noticesContract(name, open);

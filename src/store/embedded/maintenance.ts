@@ -1,5 +1,4 @@
 /** The maintenance in SQLite: a table of one row. */
-import { DamagedRecordError } from '../errors.ts';
 import { formatMaintenance, type MaintenanceStore, parseMaintenance } from '../maintenance.ts';
 import type { EmbeddedContext } from './database.ts';
 
@@ -8,9 +7,7 @@ export function embeddedMaintenance({ sql, run }: EmbeddedContext, changed: () =
   return {
     async read() {
       const row = await run('read_maintenance', () => sql.get<{ record: string }>`SELECT record FROM maintenance`);
-      const maintenance = row && parseMaintenance(row.record);
-      if (row && !maintenance) throw new DamagedRecordError('the table maintenance cannot be read');
-      return maintenance;
+      return row && parseMaintenance(row.record);
     },
     async write(maintenance) {
       const record = formatMaintenance(maintenance);

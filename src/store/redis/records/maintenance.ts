@@ -1,5 +1,4 @@
 /** The maintenance in Redis: a string, whose changes are pushed to all instances. */
-import { DamagedRecordError } from '../../errors.ts';
 import { formatMaintenance, type MaintenanceStore, parseMaintenance } from '../../maintenance.ts';
 import type { RedisChannel } from '../connection/channel.ts';
 import { textFrom } from '../connection/client.ts';
@@ -31,13 +30,9 @@ export function redisMaintenance({ connection, background, dataLoss, names }: Re
         });
       });
       dataLoss.see({ name: markName, id: id ?? null });
-      if (text == null) {
-        await dataLoss.requireCertainty('other');
-        return undefined;
-      }
-      const maintenance = parseMaintenance(text);
-      if (maintenance === undefined) throw new DamagedRecordError(`${name} cannot be read: set the maintenance again`);
-      return maintenance;
+      if (text != null) return parseMaintenance(text);
+      await dataLoss.requireCertainty('other');
+      return undefined;
     },
     async write(maintenance) {
       await background.run('write_maintenance', (redis) => redis.set(name, formatMaintenance(maintenance)));
