@@ -31,6 +31,7 @@ export const adminSections = () =>
       CurrentPlan: responses.CURRENT_PLAN,
       EffectiveLimit: responses.EFFECTIVE_LIMIT,
       LimitSource: responses.LIMIT_SOURCE,
+      EffectivePeriod: responses.EFFECTIVE_PERIOD,
       LimitProblem: responses.LIMIT_PROBLEM,
       Customer: responses.CUSTOMER,
       NotifySecret: responses.NOTIFY_SECRET,

@@ -12,11 +12,12 @@ import { printable } from '../api/client/printable.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile } from './import.ts';
 import { fromText, type Line, type RawLine } from './import-file.ts';
-import { readTime } from './times.ts';
+import { readAnchor, readTime } from './times.ts';
 
 /** The admin API's rules for each member. The fields of CSV are text. `nowMs`: an end by then is a fault. */
 function lineSchema(nowMs: number) {
-  const { requests_per_hour, temporary_limit, suspended, suspended_until, ...texts } = customerMembers(() => nowMs);
+  const { requests_per_hour, period_requests, period_anchor, temporary_limit, suspended, suspended_until, ...texts } =
+    customerMembers(() => nowMs);
   const time = (text: string) => readTime(text, nowMs, 'future') ?? text;
   const limit = (text: string) => {
     const [number = '', until = ''] = text.split(' until ');
@@ -28,6 +29,11 @@ function lineSchema(nowMs: number) {
       plan: z.string().min(1, 'must not be empty'),
       ...texts,
       requests_per_hour: z.preprocess(fromText(numberIn), requests_per_hour),
+      period_requests: z.preprocess(fromText(numberIn), period_requests),
+      period_anchor: z.preprocess(
+        fromText((text) => readAnchor(text) ?? text),
+        period_anchor,
+      ),
       temporary_limit: z.preprocess(fromText(limit), temporary_limit),
       suspended: z.preprocess(fromText(flagIn), suspended),
       suspended_until: z.preprocess(fromText(time), suspended_until),
@@ -68,14 +74,21 @@ export function importCustomers(options: ImportOptions): Promise<void> {
 
 /** Returns faults for customers that would have no limit under the running configuration. */
 function planFaults(lines: readonly RawLine[], { plans, overrides }: ConfigDocument): LineFault[] {
-  return lines.flatMap(({ line, members: { id, plan, requests_per_hour: own } }) => {
+  return lines.flatMap(({ line, members }) => {
+    const { id, plan } = members;
     if (typeof plan !== 'string') return [];
     if (!Object.hasOwn(plans, plan)) {
       return [{ line, what: printable(`plan: must be one of the configured plans: ${Object.keys(plans).join(', ')}`) }];
     }
-    const isCustom = plans[plan]?.requests_per_hour === 'custom';
-    if (!isCustom || own !== undefined || Object.hasOwn(overrides ?? {}, String(id))) return [];
-    return [{ line, what: 'requests_per_hour: missing, and the plan is custom' }];
+    const override = Object.hasOwn(overrides ?? {}, String(id)) ? overrides?.[String(id)] : undefined;
+    const isGiven = (name: string) => members[name] !== undefined || override?.[name] != null;
+    const limits = {
+      requests_per_hour: plans[plan]?.requests_per_hour,
+      period_requests: plans[plan]?.period?.requests,
+    };
+    return Object.entries(limits).flatMap(([name, limit]) =>
+      limit === 'custom' && !isGiven(name) ? [{ line, what: `${name}: missing, and the plan is custom` }] : [],
+    );
   });
 }
 

@@ -19,7 +19,7 @@ import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
 import { print, printDocument, printList, remark } from './output.ts';
 import { type Columns, limitText, shortTime, withTimes } from './table.ts';
-import { timeParser } from './times.ts';
+import { anchorParser, timeParser } from './times.ts';
 
 const COLUMNS: Columns<CustomerDocument> = {
   CUSTOMER: 'id',
@@ -67,12 +67,15 @@ export function addCustomerCommands(program: Command): void {
     .requiredOption('--plan <plan>', 'a plan of the configuration')
     .action(async (id, options) => {
       const { plan, name, requestsPerHour: requests_per_hour, notifyUrl: notify_url } = options;
-      const body = { id, plan, name, requests_per_hour, notify_url, ...membersWithEnd(options) };
+      const { periodRequests: period_requests, periodAnchor: period_anchor } = options;
+      const limits = { requests_per_hour, period_requests, period_anchor };
+      const body = { id, plan, name, ...limits, notify_url, ...membersWithEnd(options) };
       const client = await connect(options);
       await printChanged(await client.call('POST /admin/v1/customers', { body }), options);
     });
 
-  const imported = 'id, plan, name, requests_per_hour, temporary_limit, suspended, suspended_until, notify_url';
+  const imported =
+    'id, plan, name, requests_per_hour, period_requests, period_anchor, temporary_limit, suspended, suspended_until, notify_url';
   importCommand(customers, 'create many customers from a file of CSV or JSON Lines; safe to repeat', imported).action(
     async (options) => {
       const { importCustomers } = await import('./customers-import.ts');
@@ -84,16 +87,20 @@ export function addCustomerCommands(program: Command): void {
     .option('--plan <plan>', 'a plan of the configuration')
     .option('--no-name', 'remove its name')
     .option('--no-requests-per-hour', "remove its own limit, so that the plan's applies")
+    .option('--no-period-requests', "remove its own limit of a period, so that the plan's applies")
+    .option('--no-period-anchor', 'let its periods begin with those of the calendar')
     .option('--no-temporary-limit', 'remove it')
     .option('--no-suspended', 'accept its requests again')
     .option('--no-notify-url', 'send it no notices')
     .action(async (id, options) => {
-      const { plan, name, requestsPerHour, temporaryLimit, notifyUrl } = options;
+      const { plan, name, requestsPerHour, periodRequests, periodAnchor, temporaryLimit, notifyUrl } = options;
       const client = await connect(options);
       const body = {
         plan,
         name: unset(name),
         requests_per_hour: unset(requestsPerHour),
+        period_requests: unset(periodRequests),
+        period_anchor: unset(periodAnchor),
         notify_url: unset(notifyUrl),
         ...membersWithEnd(await withPresentEnd(client, id, options)),
         ...(temporaryLimit === false && { temporary_limit: null }),
@@ -146,6 +153,12 @@ function withMembers(command: ReturnType<typeof documentCommand>) {
     .addArgument(customerArgument())
     .option('--name <name>', 'display name of the customer')
     .option('--requests-per-hour <number>', "the customer's own limit, instead of the plan's", integerParser(1))
+    .option('--period-requests <number>', "its own limit of a day or month, instead of the plan's", integerParser(1))
+    .option(
+      '--period-anchor <time>',
+      'when its days or months begin: 2030-01-31 or 2030-01-31T10:00:00Z, of which the day of the month and the hour count',
+      anchorParser,
+    )
     .option('--temporary-limit <number>', 'a limit for a time, instead of all others of its record', integerParser(1))
     .option('--suspended', 'refuse its requests')
     .option(

@@ -2,7 +2,7 @@
 import { printable, printableJson } from '../api/client/printable.ts';
 import { systemClock } from '../base/clock.ts';
 import { isValidKey } from '../customers/keys/key-state.ts';
-import { effectiveLimit, type LimitPolicy, planOf } from '../customers/quota/effective-limit.ts';
+import { effectiveLimit, type LimitPolicy } from '../customers/quota/effective-limit.ts';
 import { withConfiguredStore } from '../process/configured-store.ts';
 import {
   type FaultCode,
@@ -104,8 +104,8 @@ function faultsInUse({ key, customerExists, customer }: InspectedRecord, policy:
   const { temporaryLimit: _, ...lasting } = customer;
   const limit = effectiveLimit(lasting, policy, systemClock);
   if (limit.found) return [];
-  const code = planOf(customer.plan, policy) === undefined ? 'unknown_plan' : 'no_limit';
-  return [recordFault(code, limit.reason)];
+  const { reason, field } = limit;
+  return [field === 'plan' ? recordFault('unknown_plan', reason) : recordFault('no_limit', reason, field)];
 }
 
 /** The output format of findings, with the text before, between and after them. */

@@ -1,4 +1,5 @@
 /** Formats tables as plain text, aligned by spaces. Cells contain untrusted text, which is made printable. */
+import type { CustomerDocument } from '../api/admin/responses.ts';
 import { printable } from '../api/client/printable.ts';
 
 /** A value that is not set is shown as `-`. */
@@ -59,13 +60,24 @@ export function limitText({ limit, limit_until: until, limit_then: then }: Limit
   return until === null ? limit : `${limit} until ${shortTime(until)}, then ${then ?? 'none'}`;
 }
 
+interface Limits extends LimitForATime {
+  readonly period: CustomerDocument['period'];
+  readonly suspended: boolean;
+  readonly suspended_until: string | null;
+}
+
 /** Returns the members for people: what lasts for a time is one text. */
-export function withTimes<Document extends LimitForATime & { suspended: boolean; suspended_until: string | null }>(
-  document: Document,
-) {
-  const { limit_until: _, limit_then: __, suspended, suspended_until: until, ...rest } = document;
+export function withTimes<Document extends Limits>(document: Document) {
+  const { limit_until: _, limit_then: __, suspended, suspended_until: until, period, ...rest } = document;
   const suspension = suspended && until !== null ? `until ${shortTime(until)}` : suspended;
-  return { ...rest, suspended: suspension, limit: limitText(document) };
+  return { ...rest, period: periodText(period), suspended: suspension, limit: limitText(document) };
+}
+
+/** Returns `50000 per month (plan), more is overage`. */
+function periodText(period: CustomerDocument['period']): string | null {
+  if (period === null) return null;
+  const { limit, per, limit_source: source, beyond } = period;
+  return `${limit} per ${per} (${source})${beyond === 'allow' ? ', more is overage' : ''}`;
 }
 
 function memberText(value: unknown): string {

@@ -1,6 +1,6 @@
 /** Parses times and durations that users type: `2030-01-31`, `2030-01-31T12:00:00Z`, `90d`. */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
-import { parseTimestamp } from '../formats/timestamp.ts';
+import { isWholeHour, parseTimestamp } from '../formats/timestamp.ts';
 
 const UNIT_SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
 const DURATION = /^(\d{1,5})([smhd])$/;
@@ -13,9 +13,12 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
 export function readTime(text: string, nowMs: number, direction: 'future' | 'past'): string | undefined {
   const seconds = readDurationSeconds(text);
   const offsetMs = seconds === undefined ? undefined : 1000 * (direction === 'future' ? seconds : -seconds);
-  const timeMs =
-    offsetMs === undefined ? parseTimestamp(DATE.test(text) ? `${text}T00:00:00Z` : text) : nowMs + offsetMs;
+  const timeMs = offsetMs === undefined ? readMs(text) : nowMs + offsetMs;
   return timeMs === undefined ? undefined : new Date(timeMs).toISOString();
+}
+
+function readMs(text: string): number | undefined {
+  return parseTimestamp(DATE.test(text) ? `${text}T00:00:00Z` : text);
 }
 
 function readDurationSeconds(text: string): number | undefined {
@@ -32,6 +35,21 @@ export function timeParser(direction: 'future' | 'past'): (text: string) => stri
       `It must be a date (2030-01-31), a time (2030-01-31T12:00:00Z) or a duration (90d, 12h, 30m, 45s).`,
     );
   };
+}
+
+/** Parses a day, or a time on a whole hour, with which periods begin. Throws InvalidArgumentError. */
+export function anchorParser(text: string): string {
+  const time = readAnchor(text);
+  if (time !== undefined) return time;
+  throw new InvalidArgumentError(
+    'It must be a date (2030-01-31) or a time on a whole hour of UTC (2030-01-31T10:00:00Z).',
+  );
+}
+
+/** Returns the time as ISO 8601 in UTC; undefined for text that no period can begin with. */
+export function readAnchor(text: string): string | undefined {
+  const timeMs = readMs(text);
+  return timeMs !== undefined && isWholeHour(timeMs) ? new Date(timeMs).toISOString() : undefined;
 }
 
 /** Returns an option parser for durations up to `maxSeconds`, in seconds. The parser throws InvalidArgumentError. */

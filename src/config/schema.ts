@@ -220,6 +220,17 @@ const route = types.mapping({
 
 const plan = types.mapping({
   requests_per_hour: types.planLimit.describe("Each customer's hourly quota; custom: every customer has its own."),
+  period: types
+    .mapping({
+      per: types.oneOf(['day', 'month']).describe('How long a period is.'),
+      requests: types.planLimit.describe("Each customer's quota of a period; custom: every customer has its own."),
+      beyond: types
+        .oneOf(['refuse', 'allow'])
+        .default('refuse')
+        .describe('Requests beyond it: refused, or served and counted as overage.'),
+    })
+    .optional()
+    .describe('A second quota, of a day or a month that begins with the `period_anchor` of the customer.'),
   burst_per_second: types.count
     .optional()
     .describe('Maximum number of requests of a customer within any second, on each instance; if omitted, no limit.'),
@@ -238,9 +249,17 @@ const plan = types.mapping({
     .describe('Former names of the plan: customers whose records have one of them are on this plan.'),
 });
 
-const override = types.mapping({
-  requests_per_hour: types.count.describe("The customer's hourly quota; it overrides plan and record."),
-});
+const override = types
+  .mapping({
+    requests_per_hour: types.count.optional().describe("The customer's hourly quota; it overrides plan and record."),
+    period_requests: types.count
+      .optional()
+      .describe("The customer's quota of a period, if its plan has one; it overrides plan and record."),
+  })
+  .refine(
+    ({ requestsPerHour, periodRequests }) => requestsPerHour !== undefined || periodRequests !== undefined,
+    'must have requests_per_hour or period_requests',
+  );
 
 const noticeEndpoint = types.mapping({
   url: types.webhookUrl.describe('Where notices are sent by POST: https, unless allow_private is true.'),

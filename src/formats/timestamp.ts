@@ -8,3 +8,7 @@ export function parseTimestamp(text: string): number | undefined {
   const timeMs = Number(day) <= daysInMonth ? Date.parse(text) : Number.NaN;
   return Number.isNaN(timeMs) ? undefined : timeMs;
 }
+
+export function isWholeHour(timeMs: number): boolean {
+  return timeMs % 3_600_000 === 0;
+}

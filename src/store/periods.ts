@@ -24,10 +24,10 @@ export interface Period {
 /** Of customers without an anchor of their own. */
 export const CALENDAR: Anchor = { day: 1, hour: 0 };
 
-/** Returns the anchor that a time stands for; undefined if it is not on a whole hour. */
-export function anchorAt(timeMs: number): Anchor | undefined {
+/** Returns the anchor that a time on a whole hour stands for. */
+export function anchorAt(timeMs: number): Anchor {
   const time = new Date(timeMs);
-  return timeMs % HOUR_MS === 0 ? { day: time.getUTCDate(), hour: time.getUTCHours() } : undefined;
+  return { day: time.getUTCDate(), hour: time.getUTCHours() };
 }
 
 /**

@@ -13,6 +13,7 @@ import {
   isSuspended,
   type KeyFields,
   type KeyRecord,
+  parseAnchor,
   temporaryLimitFrom,
 } from './record-fields.ts';
 
@@ -51,14 +52,16 @@ const TEXTS = {
     'has no plan, so requests get 403, as for a missing record: write the field plan (HSET), or delete the customer: a deletion that failed leaves this',
   unknown_plan: (reason: string) =>
     `has no limit, so requests get 403: ${reason}; configure that plan, list its name under "formerly" of another, or change the plan of the customer`,
-  no_limit: (reason: string) =>
-    `has no limit, so requests get 403, if not yet, then at the end of its temporary limit: ${reason}; write requests_per_hour as an integer of at least 1`,
+  no_limit: (reason: string, field: string) =>
+    `has no limit, so requests get 403, if not yet, then at the end of its temporary limit: ${reason}; write ${field} as an integer of at least 1`,
   doubtful_suspended: (value: string) =>
     `has suspended ${value}, which suspends the customer, as any value but 0 and false does: write 1 or 0`,
   ineffective_suspended_until: (value: string) =>
     `has suspended_until ${value}, but no suspension that began before it, so its requests are not refused: to suspend the customer, write suspended 1 and a later suspended_until or none; otherwise delete suspended_until, because it would end a later suspension, too`,
   unreadable_temporary_limit: () =>
     `has a temporary limit that is not applied: write temporary_requests_per_hour as an integer of at least 1 and temporary_until as a time (${TIME_FORM}), or delete both`,
+  unreadable_period_anchor: (value: string) =>
+    `has period_anchor ${value}, which is not a time on a whole hour of UTC, so its periods begin with those of the calendar: write one such as 2030-01-31T10:00:00Z, or delete the field`,
   bad_notify_url: () => `has a notify_url to which no notice is sent: it ${WEBHOOK_URL_RULE}`,
 } satisfies Record<string, (...details: string[]) => string>;
 
@@ -137,10 +140,12 @@ export function customerFaults(id: string, fields: CustomerFields): readonly Rec
 
 /** Returns the faults that affect requests of this customer. Does not check whether the plan is configured. */
 export function enforcedCustomerFaults(fields: CustomerFields): readonly RecordFault[] {
+  const { period_anchor: anchor } = fields;
   const remedy = `${TIME_FORM}, or delete the field`;
   return [
     ...(fields.plan ? [] : [recordFault('no_plan')]),
     ...(temporaryLimitFrom(fields) === ENDED ? [recordFault('unreadable_temporary_limit')] : []),
+    ...(anchor && parseAnchor(anchor) === 'invalid' ? [recordFault('unreadable_period_anchor', shown(anchor))] : []),
     ...timeFaults('suspended_until', fields.suspended_until, 'so a suspension has no end', remedy),
   ];
 }

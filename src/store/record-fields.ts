@@ -3,7 +3,7 @@
  * field is unset. Other programs also write such records, so no value is trusted.
  */
 import { type KeyRestrictions, parseAllowedAddresses, parseScopes } from '../formats/key-restrictions.ts';
-import { parseTimestamp } from '../formats/timestamp.ts';
+import { isWholeHour, parseTimestamp } from '../formats/timestamp.ts';
 
 /** An API key as stored under the SHA-256 of its value; the value itself is stored nowhere. Times: ISO 8601 UTC. */
 export interface KeyRecord extends KeyRestrictions {
@@ -36,6 +36,10 @@ export interface CustomerRecord {
   /** The customer's own limit. `'invalid'`: the stored value is not an integer of at least 1. */
   readonly requestsPerHour?: number | 'invalid';
   readonly temporaryLimit?: TemporaryLimit;
+  /** The customer's own limit of a period, as `requestsPerHour` of an hour. */
+  readonly periodRequests?: number | 'invalid';
+  /** Wall time in ms: its periods begin on this day of the month at this hour. `'invalid'`: not a whole hour. */
+  readonly periodAnchorMs?: number | 'invalid';
   /** The customer was suspended. See {@link isSuspendedAt}: the suspension may have ended. */
   readonly suspended: boolean;
   /** Wall time in ms at which the suspension ends. Absent if it has no readable end. */
@@ -43,6 +47,7 @@ export interface CustomerRecord {
   /** Tells the customer from a deleted one with the same id. Records that other programs wrote may lack it. */
   readonly createdAt?: string;
   readonly usageResetAt?: string;
+  readonly periodResetAt?: string;
   /** Where the customer's own notices are sent. As stored: other programs may have written something else than a URL. */
   readonly notifyUrl?: string;
 }
@@ -56,6 +61,8 @@ export interface CustomerChange {
   readonly name?: string | null;
   readonly requestsPerHour?: number | null;
   readonly temporaryLimit?: TemporaryLimit | null;
+  readonly periodRequests?: number | null;
+  readonly periodAnchorMs?: number | null;
   readonly suspended?: boolean;
   readonly suspendedUntilMs?: number | null;
   readonly notifyUrl?: string | null;
@@ -90,6 +97,7 @@ const CUSTOMER = {
   name: 'name',
   createdAt: 'created_at',
   usageResetAt: 'usage_reset_at',
+  periodResetAt: 'period_reset_at',
   notifyUrl: 'notify_url',
 } as const satisfies FieldNames;
 
@@ -101,6 +109,8 @@ export const CUSTOMER_FIELDS = [
   'requests_per_hour',
   'temporary_requests_per_hour',
   'temporary_until',
+  'period_requests',
+  'period_anchor',
   'suspended',
   'suspended_until',
 ] as const;
@@ -132,7 +142,7 @@ export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
 export function customerRecordFrom(id: string, fields: CustomerFields): CustomerRecord | undefined {
   const { plan, ...rest } = textsFrom(CUSTOMER, fields);
   if (plan === undefined) return undefined;
-  const limit = fields.requests_per_hour;
+  const { requests_per_hour: limit, period_requests: periodLimit, period_anchor: anchor } = fields;
   const temporaryLimit = temporaryLimitFrom(fields);
   const suspended = isSuspended(fields.suspended);
   const suspendedUntilMs = suspended ? parseTimestamp(fields.suspended_until ?? '') : undefined;
@@ -142,6 +152,8 @@ export function customerRecordFrom(id: string, fields: CustomerFields): Customer
     ...rest,
     ...(limit && { requestsPerHour: parseLimit(limit) }),
     ...(temporaryLimit && { temporaryLimit }),
+    ...(periodLimit && { periodRequests: parseLimit(periodLimit) }),
+    ...(anchor && { periodAnchorMs: parseAnchor(anchor) }),
     suspended,
     ...(suspendedUntilMs !== undefined && { suspendedUntilMs }),
   };
@@ -191,7 +203,7 @@ function listText(items: readonly string[] | null, separator: string): string | 
 
 /** Returns the fields that are set or changed; null or an empty value unsets a field. */
 export function customerFields(record: CustomerRecord | CustomerChange): CustomerFields {
-  const { requestsPerHour, temporaryLimit, suspended, suspendedUntilMs } = record;
+  const { requestsPerHour, temporaryLimit, periodRequests, periodAnchorMs, suspended, suspendedUntilMs } = record;
   return {
     ...fieldsOf(CUSTOMER, record),
     ...(requestsPerHour !== undefined && { requests_per_hour: requestsPerHour?.toString() ?? null }),
@@ -199,13 +211,16 @@ export function customerFields(record: CustomerRecord | CustomerChange): Custome
       temporary_requests_per_hour: temporaryLimit?.requestsPerHour.toString() ?? null,
       temporary_until: timeText(temporaryLimit?.untilMs),
     }),
+    ...(periodRequests !== undefined && { period_requests: periodRequests?.toString() ?? null }),
+    ...(periodAnchorMs !== undefined && { period_anchor: timeText(periodAnchorMs) }),
     ...(suspended !== undefined && { suspended: suspended ? '1' : null }),
     ...(suspendedUntilMs !== undefined && { suspended_until: timeText(suspendedUntilMs) }),
   };
 }
 
-function timeText(ms: number | null | undefined): string | null {
-  return ms == null ? null : new Date(ms).toISOString();
+/** An unreadable time was never written by this program, and is unset. */
+function timeText(ms: number | 'invalid' | null | undefined): string | null {
+  return typeof ms === 'number' ? new Date(ms).toISOString() : null;
 }
 
 /** Returns the members of which the fields are set. */
@@ -242,4 +257,10 @@ export function isSuspended(text: string | null | undefined): boolean {
 function parseLimit(text: string): number | 'invalid' {
   const limit = /^\d+$/.test(text) ? Number(text) : 0;
   return Number.isSafeInteger(limit) && limit >= 1 ? limit : 'invalid';
+}
+
+/** Periods begin at whole hours, because the usage history counts in hours. */
+export function parseAnchor(text: string): number | 'invalid' {
+  const timeMs = parseTimestamp(text);
+  return timeMs !== undefined && isWholeHour(timeMs) ? timeMs : 'invalid';
 }

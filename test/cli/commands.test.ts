@@ -17,6 +17,12 @@ import { run, shellWords, temporaryFile, tollgateFor, tollgateHereFor } from './
 
 const SOON = '2100-01-01T00:00:00Z';
 
+const PLANS = {
+  starter: { requests_per_hour: 1000 },
+  enterprise: { requests_per_hour: 'custom' },
+  monthly: { requests_per_hour: 1000, period: { per: 'month', requests: 50_000, beyond: 'allow' } },
+};
+
 let store: TestStore;
 let backend: Backend;
 let gateway: TestGateway;
@@ -25,7 +31,7 @@ let tollgate: ReturnType<typeof tollgateHereFor>;
 async function startOver(kind: StoreKind) {
   store = await kind.start();
   backend = await startBackend((_req, res) => res.end('{}'));
-  gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url });
+  gateway = await startTestGateway({ storeUrl: store.url, upstreamUrl: backend.url, config: { plans: PLANS } });
   tollgate = tollgateHereFor(gateway);
 }
 
@@ -105,6 +111,28 @@ describe.each(STORES)('over $name', (kind) => {
     const { status, stderr } = await tollgate('customers', 'show', 'acme');
     expect(status).toBe(1);
     expect(stderr).toMatch(/^tollgate: .*\(not_found\)\n$/);
+  });
+
+  it('sets and removes the limit of a period, and when periods begin', async () => {
+    const created = await succeedAsJson(
+      ...['customers', 'create', 'acme', '--plan', 'monthly'],
+      ...['--period-requests', '70000', '--period-anchor', '2026-01-31T12:00:00+02:00'],
+    );
+    expect(created).toMatchObject({ period_requests: 70_000, period_anchor: '2026-01-31T10:00:00.000Z' });
+    expect(await succeed('customers', 'show', 'acme')).toMatch(
+      /^period +70000 per month \(customer\), more is overage$/m,
+    );
+    const update = (...options: string[]) => succeedAsJson('customers', 'update', 'acme', ...options);
+    const day = { period_anchor: '2026-01-15T00:00:00.000Z', period_requests: 70_000 };
+    expect(await update('--period-anchor', '2026-01-15')).toMatchObject(day);
+    expect(await update('--no-period-requests', '--no-period-anchor')).toMatchObject({
+      ...{ period_requests: null, period_anchor: null },
+      period: { limit: 50_000, limit_source: 'plan' },
+    });
+    for (const anchor of ['7d', '2026-01-15T10:30:00Z', '31']) {
+      const { status, stderr } = await tollgate('customers', 'update', 'acme', '--period-anchor', anchor);
+      expect({ status, stderr }).toMatchObject({ status: 2, stderr: expect.stringContaining('a whole hour of UTC') });
+    }
   });
 
   it('sets a limit and a suspension for a time, and shows when each ends and what applies then', async () => {

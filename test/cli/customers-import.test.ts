@@ -12,8 +12,9 @@ beforeEach(async () => {
   const plans = {
     starter: { requests_per_hour: 1000, formerly: ['beginner'] },
     enterprise: { requests_per_hour: 'custom' },
+    metered: { requests_per_hour: 1000, period: { per: 'month', requests: 'custom' } },
   };
-  const overrides = { vip: { requests_per_hour: 7 } };
+  const overrides = { vip: { requests_per_hour: 7 }, metered: { period_requests: 7 } };
   gateway = await startTestGateway({
     storeUrl: store.url,
     upstreamUrl: 'http://127.0.0.1:9',
@@ -139,7 +140,7 @@ good,starter,,
 short,starter
 `);
   expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-  const plan = 'plan: must be one of the configured plans: starter, enterprise';
+  const plan = 'plan: must be one of the configured plans: starter, enterprise, metered';
   expect(stderr.split('\n')).toEqual([
     expect.stringMatching(/^FILE:3: id: must be 1 to 128/),
     `FILE:4: ${plan}`,
@@ -207,4 +208,32 @@ it('bounds the number of calls in progress', async () => {
   const file = await temporaryFile('customers.csv', `id,plan\n${lines.join('')}`);
   expect((await tollgateHereFor({ admin })('customers', 'import', '--file', file)).status).toBe(0);
   expect([most, posts]).toEqual([8, 100]);
+});
+
+it('takes limits of periods and their beginnings, which custom periods need, and compares them', async () => {
+  const { status, stderr } = await importText(`id,plan,requests_per_hour,period_requests,period_anchor
+acme,metered,,,
+globex,metered,,x,2026-01-31T10:30:00Z
+metered,enterprise,,,
+vip,metered,,,
+`);
+  expect(status).toBe(1);
+  expect(stderr.trim().split('\n')).toMatchObject([
+    'FILE:2: period_requests: missing, and the plan is custom',
+    'FILE:3: period_requests: must be a number',
+    'FILE:3: period_anchor: must be on a whole hour',
+    'FILE:4: requests_per_hour: missing, and the plan is custom',
+    'FILE:5: period_requests: missing, and the plan is custom',
+    expect.anything(),
+  ]);
+  const good = `id,plan,period_requests,period_anchor
+acme,metered,70000,2026-01-31
+metered,metered,,2026-01-31T10:00:00Z
+`;
+  expect(await importText(good)).toMatchObject({ status: 0, stderr: '' });
+  expect(await customersOf()).toMatchObject([
+    { id: 'acme', period_requests: 70_000, period_anchor: '2026-01-31T00:00:00.000Z' },
+    { id: 'metered', period: { limit: 7, limit_source: 'override' }, period_anchor: '2026-01-31T10:00:00.000Z' },
+  ]);
+  expect(outcomesOf((await importText(good, '--json')).stdout)).toEqual(['already there', 'already there']);
 });

@@ -122,16 +122,20 @@ export const CUSTOMER_DOCUMENT: CustomerDocument = {
   plan: 'starter',
   current_plan: 'starter',
   requests_per_hour: null,
+  period_requests: null,
+  period_anchor: null,
   temporary_limit: null,
   suspended: false,
   suspended_until: null,
   usage_reset_at: null,
+  period_reset_at: null,
   notify_url: null,
   limit: 1,
   limit_source: 'plan',
   limit_problem: null,
   limit_until: null,
   limit_then: null,
+  period: null,
 };
 
 export function problemDocument(

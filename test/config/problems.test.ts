@@ -180,6 +180,31 @@ const ONE_PROBLEM: readonly (readonly [yaml: string, problem: string])[] = [
     '3: plans.none: the name must be 1 to 64 characters of A-Z a-z 0-9 . _ -, begin with a letter or digit, and not be none, unknown or unchecked',
   ],
   [
+    'plans:\n  a: { requests_per_hour: 1, period: { per: week, requests: 1 } }',
+    '4: plans.a.period.per: must be one of day, month',
+  ],
+  [
+    'plans: { a: { requests_per_hour: 1, period: { per: day } } }',
+    '3: plans.a.period.requests: is required and must be an integer of at least 1 or "custom"',
+  ],
+  [
+    'plans: { a: { requests_per_hour: 1, period: { per: day, requests: 0 } } }',
+    '3: plans.a.period.requests: must be an integer of at least 1, got 0',
+  ],
+  [
+    'plans: { a: { requests_per_hour: 1, period: { per: day, requests: 1, beyond: bill } } }',
+    '3: plans.a.period.beyond: must be one of refuse, allow',
+  ],
+  [
+    'plans: { a: { period: { per: day, requests: 1 } } }',
+    '3: plans.a.requests_per_hour: is required and must be an integer of at least 1 or "custom"',
+  ],
+  ['overrides:\n  acme: {}', '4: overrides.acme: must have requests_per_hour or period_requests'],
+  [
+    'overrides:\n  acme:\n    period_requests: custom',
+    '5: overrides.acme.period_requests: must be an integer of at least 1, got text',
+  ],
+  [
     'overrides: { acme: { requests_per_hour: 0 } }',
     '3: overrides.acme.requests_per_hour: must be an integer of at least 1, got 0',
   ],

@@ -16,6 +16,7 @@ plans:
   starter: { requests_per_hour: 1000 }
   gold: { requests_per_hour: 5000, formerly: [business] }
   enterprise: { requests_per_hour: custom }
+  monthly: { requests_per_hour: 1000, period: { per: month, requests: 50000 } }
 overrides: { overridden: { requests_per_hour: 5 } }
 `;
 
@@ -229,6 +230,18 @@ const WRONG: readonly (readonly [
     () => writeCustomer('misnumbered', { requests_per_hour: '1,000' }),
     'tollgate:customer:{misnumbered}',
     ['no_limit'],
+  ],
+  [
+    'a number of a period that is none',
+    () => writeCustomer('misnumbered-period', { plan: 'monthly', period_requests: '1,000' }),
+    'tollgate:customer:{misnumbered-period}',
+    ['no_limit'],
+  ],
+  [
+    'periods that begin between two hours',
+    () => writeCustomer('misanchored', { period_anchor: '2026-01-31T10:30:00Z' }),
+    'tollgate:customer:{misanchored}',
+    ['unreadable_period_anchor'],
   ],
   [
     'a customer that is suspended by the word for the opposite',

@@ -328,9 +328,12 @@ export function storeContract(name: string, openStore: OpenStore): void {
       name: 'Acme Corp.',
       requestsPerHour: 120_000,
       temporaryLimit: { requestsPerHour: 200_000, untilMs: 1_798_860_000_000 },
+      periodRequests: 3_000_000,
+      periodAnchorMs: Date.UTC(2026, 0, 31, 10),
       suspended: true,
       suspendedUntilMs: 1_798_860_000_500,
       usageResetAt: '2026-01-02T03:04:05Z',
+      periodResetAt: '2026-01-03T03:04:05Z',
     };
     const key = {
       id: 'k1',

@@ -8,6 +8,7 @@ import { containsGeneratedKey, failsChecksum, isPossibleKey } from '../../format
 import { isCustomerId } from '../../formats/ids.ts';
 import { isScope, MAX_RESTRICTIONS } from '../../formats/key-restrictions.ts';
 import { MAX_PORTAL_SESSION_MS } from '../../formats/portal.ts';
+import { isWholeHour } from '../../formats/timestamp.ts';
 import { isTrustworthyUrl } from '../../formats/url.ts';
 import { isWebhookUrl, WEBHOOK_URL_RULE } from '../../formats/webhook-url.ts';
 import { MAINTENANCE_MODES, MAX_GRACE_SECONDS, PORTAL_SCOPES } from './allowed-values.ts';
@@ -97,6 +98,16 @@ const ALLOWED_ADDRESSES = restriction(
   examples: [['203.0.113.7', '2001:db8::/32']],
 });
 
+const PERIOD_ANCHOR = z.iso
+  .datetime({ error: 'must be an ISO 8601 time in UTC, such as 2030-01-31T10:00:00Z', abort: true })
+  .refine((time) => isWholeHour(Date.parse(time)), 'must be on a whole hour')
+  .meta({
+    description:
+      'Its days or months begin at the hour of this time, months on this day or, if a month is shorter, on its last one. In UTC.',
+    examples: ['2030-01-31T10:00:00Z'],
+  })
+  .transform((time) => new Date(time).toISOString());
+
 /** What the rules of some bodies depend on. */
 export interface BodyContext {
   /** Names of the configured plans. */
@@ -111,6 +122,10 @@ export function customerMembers(nowMs: () => number) {
   return {
     name: DISPLAY_NAME.optional(),
     requests_per_hour: REQUESTS_PER_HOUR.optional().describe('Allowed for any plan; required for a custom one.'),
+    period_requests: REQUESTS_PER_HOUR.optional().describe(
+      'Its limit of a day or month, if its plan has one; required if that is custom.',
+    ),
+    period_anchor: PERIOD_ANCHOR.optional(),
     temporary_limit: limit.optional().describe('Precedes the other limits of the record until it ends.'),
     suspended: z
       .boolean()

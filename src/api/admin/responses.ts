@@ -55,12 +55,23 @@ export const LIMIT_SOURCE = z
   );
 export const LIMIT_PROBLEM = TEXT.describe('Why there is no limit. Requests of such customers get 403.');
 
+export const EFFECTIVE_PERIOD = z
+  .object({
+    per: z.enum(['day', 'month']),
+    limit: z.int().min(1),
+    limit_source: z.enum(['override', 'customer', 'plan']),
+    beyond: z.enum(['refuse', 'allow']).describe('Requests beyond it: refused, or served and counted as overage.'),
+  })
+  .nullable()
+  .describe('The limit of a day or month; null if the plan has none, or if there is no limit.');
+
 const LIMIT = {
   limit: EFFECTIVE_LIMIT,
   limit_source: LIMIT_SOURCE,
   limit_problem: LIMIT_PROBLEM,
   limit_until: TIME.nullable().describe('When a temporary limit that applies now ends.'),
   limit_then: EFFECTIVE_LIMIT.describe('The limit from then on; null if there is none, or if `limit_until` is null.'),
+  period: EFFECTIVE_PERIOD,
 };
 
 const SUSPENSION = {
@@ -74,12 +85,15 @@ export const CUSTOMER = z.object({
   plan: RECORD_PLAN,
   current_plan: CURRENT_PLAN,
   requests_per_hour: z.int().nullable().describe("The customer's own limit."),
+  period_requests: z.int().nullable().describe("The customer's own limit of a period."),
+  period_anchor: TIME.nullable().describe('Its periods begin on this day of the month at this hour.'),
   temporary_limit: z
     .object({ requests_per_hour: z.int(), until: TIME })
     .nullable()
     .describe('Precedes the other limits of the record. Null also once it has ended.'),
   ...SUSPENSION,
   usage_reset_at: RECORD_TIME,
+  period_reset_at: RECORD_TIME,
   notify_url: TEXT.describe(
     "Where the customer's own notices are sent. The origin alone for a JWT that may only read.",
   ),
@@ -395,10 +409,18 @@ export const AUDIT_ENTRY = z.object({
 export type AuditDocument = z.output<typeof AUDIT_ENTRY>;
 export const AUDIT_PAGE = pageOf(AUDIT_ENTRY);
 
+const PLAN_LIMIT = z.union([z.int(), z.literal('custom')]);
+
 export const CONFIGURATION = z
   .looseObject({
-    plans: z.record(z.string(), z.looseObject({ requests_per_hour: z.union([z.int(), z.literal('custom')]) })),
-    overrides: z.record(z.string(), z.unknown()).nullish(),
+    plans: z.record(
+      z.string(),
+      z.looseObject({
+        requests_per_hour: PLAN_LIMIT,
+        period: z.looseObject({ per: z.enum(['day', 'month']), requests: PLAN_LIMIT }).nullish(),
+      }),
+    ),
+    overrides: z.record(z.string(), z.looseObject({})).nullish(),
     // Gateways before 0.3.0 have no key_headers.
     auth: z.looseObject({ key_headers: z.array(z.string()).optional() }).optional(),
     portal: z.looseObject({}).nullish(),

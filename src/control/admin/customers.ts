@@ -41,7 +41,7 @@ export function customerHandlers(context: AdminContext) {
       const change = changeOf(body);
       const customer = await requireCustomer(records, id);
       // Checked only if the limit changes: a customer whose plan is no longer configured can still be suspended.
-      const changesLimit = 'plan' in change || 'requestsPerHour' in change;
+      const changesLimit = 'plan' in change || 'requestsPerHour' in change || 'periodRequests' in change;
       let former: CustomerRecord = customer;
       const check = (current: EnforcedCustomer) => {
         former = { ...current, ...definedMembers({ name: customer.name, notifyUrl: customer.notifyUrl }) };
@@ -52,8 +52,7 @@ export function customerHandlers(context: AdminContext) {
       const result = (await records.updateCustomer(customer.id, change, check)) ?? noSuchCustomer();
       const { suspendedUntilMs: untilMs, ...others } = change;
       const details = untilMs === null && former.suspendedUntilMs === undefined ? others : change;
-      const before = { ...former, ...(former.requestsPerHour === 'invalid' && { requestsPerHour: null }) };
-      await recordChange(res, { action: 'customer.update', customer: customer.id, details, before });
+      await recordChange(res, { action: 'customer.update', customer: customer.id, details, before: readable(former) });
       return describe(result);
     },
     async 'DELETE /admin/v1/customers/:id'({ id }, res) {
@@ -71,14 +70,14 @@ export function customerHandlers(context: AdminContext) {
   } satisfies Partial<Handlers>;
 
   function describe(customer: CustomerRecord) {
-    const { requestsPerHour, temporaryLimit } = customer;
+    const { temporaryLimit, periodAnchorMs, ...readableMembers } = readable(customer);
     const isTemporary = temporaryLimit !== undefined && limitClock.nowMs() < temporaryLimit.untilMs;
     return {
-      ...customer,
+      ...readableMembers,
+      periodAnchor: isoTime(periodAnchorMs),
       temporaryLimit: isTemporary ? { ...temporaryLimit, until: isoTime(temporaryLimit.untilMs) } : undefined,
       ...suspensionMembers(customer, limitClock),
       currentPlan: currentPlan(customer.plan),
-      requestsPerHour: requestsPerHour === 'invalid' ? null : requestsPerHour,
       ...limitMembers(effectiveLimit(customer)),
     };
   }
@@ -89,13 +88,26 @@ export function customerHandlers(context: AdminContext) {
   }
 }
 
+/** Returns the record without the values that another program wrote and nobody can read. */
+function readable(customer: CustomerRecord) {
+  const { requestsPerHour: limit, periodRequests, periodAnchorMs } = customer;
+  return {
+    ...customer,
+    requestsPerHour: limit === 'invalid' ? null : limit,
+    periodRequests: periodRequests === 'invalid' ? null : periodRequests,
+    periodAnchorMs: periodAnchorMs === 'invalid' ? null : periodAnchorMs,
+  };
+}
+
 type CustomerBody = CheckedRequestOf<'PATCH /admin/v1/customers/:id'>['body'];
 
 /** A suspension without an end removes the end of an earlier one. */
-function changeOf({ temporaryLimit: limit, suspended, suspendedUntil: until, notifyUrl, ...body }: CustomerBody) {
+function changeOf(details: CustomerBody) {
+  const { periodAnchor, temporaryLimit: limit, suspended, suspendedUntil: until, notifyUrl, ...body } = details;
   const isSuspension = suspended !== undefined || until !== undefined;
   return definedMembers({
     ...body,
+    periodAnchorMs: typeof periodAnchor === 'string' ? Date.parse(periodAnchor) : periodAnchor,
     temporaryLimit: limit && { requestsPerHour: limit.requests_per_hour, untilMs: Date.parse(limit.until) },
     ...(isSuspension && { suspended: suspended ?? true, suspendedUntilMs: until ? Date.parse(until) : null }),
     notifyUrl,
@@ -103,8 +115,8 @@ function changeOf({ temporaryLimit: limit, suspended, suspendedUntil: until, not
 }
 
 /** Applies the part of a change that affects the lasting limit: a customer must have one. */
-function withLimitOf(customer: EnforcedCustomer, { plan, requestsPerHour }: CustomerChange): EnforcedCustomer {
-  const { requestsPerHour: before, temporaryLimit: _, ...rest } = customer;
-  const after = requestsPerHour === undefined ? before : requestsPerHour;
-  return { ...rest, ...setMembers({ plan, requestsPerHour: after }) };
+function withLimitOf(customer: EnforcedCustomer, change: CustomerChange): EnforcedCustomer {
+  const { requestsPerHour: hour, periodRequests: period, temporaryLimit: _, ...rest } = customer;
+  const { plan, requestsPerHour = hour, periodRequests = period } = change;
+  return { ...rest, ...setMembers({ plan, requestsPerHour, periodRequests }) };
 }

@@ -10,10 +10,11 @@ import type { AdminDependencies } from './dependencies.ts';
 
 /** `limitProblem` says why there is no limit. */
 export function limitMembers(limit: EffectiveLimit) {
-  if (!limit.found) return { limit: null, limitSource: null, limitProblem: limit.reason };
-  const { requestsPerHour, source, until } = limit;
+  if (!limit.found) return { limit: null, limitSource: null, limitProblem: limit.reason, period: null };
+  const { requestsPerHour, source, until, period } = limit;
   const temporary = { limitUntil: isoTime(until?.atMs), limitThen: until?.then };
-  return { limit: requestsPerHour, limitSource: source, limitProblem: null, ...temporary };
+  const ofPeriod = period && { ...period, limit: period.requests, limitSource: period.source };
+  return { limit: requestsPerHour, limitSource: source, limitProblem: null, ...temporary, period: ofPeriod };
 }
 
 /** A suspension that has ended is none. */

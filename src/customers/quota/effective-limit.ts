@@ -1,9 +1,19 @@
 import { type Clock, secondsUntil } from '../../base/clock.ts';
+import type { Per } from '../../store/periods.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
+
+/** The limit of a day or a month, beside the hour's. */
+interface PeriodPolicy {
+  readonly per: Per;
+  readonly requests: number | 'custom';
+  /** Whether requests beyond it are refused, or served and counted as overage. */
+  readonly beyond: 'refuse' | 'allow';
+}
 
 /** Limits of one plan in the config. Customer records can set limits, too: see {@link effectiveLimit}. */
 export interface PlanPolicy {
   readonly requestsPerHour: number | 'custom';
+  readonly period?: PeriodPolicy;
   /** Requests within any second, on each instance. */
   readonly burstPerSecond?: number;
   /** Requests in progress, on each instance. */
@@ -16,7 +26,25 @@ export interface LimitPolicy {
   readonly plans: ReadonlyMap<string, PlanPolicy>;
   /** Former plan names, each with the plan's current name, which is always a key of `plans`. */
   readonly formerPlans: ReadonlyMap<string, string>;
-  readonly overrides: ReadonlyMap<string, { readonly requestsPerHour: number }>;
+  readonly overrides: ReadonlyMap<string, Override>;
+}
+
+interface Override {
+  readonly requestsPerHour?: number;
+  readonly periodRequests?: number;
+}
+
+export interface EffectivePeriod extends Pick<PeriodPolicy, 'per' | 'beyond'> {
+  readonly requests: number;
+  readonly source: 'override' | 'customer' | 'plan';
+}
+
+interface NoLimit {
+  readonly found: false;
+  /** For operators: what is missing and where. */
+  readonly reason: string;
+  /** The field of the customer's record that can set it right. */
+  readonly field: 'plan' | 'requests_per_hour' | 'period_requests';
 }
 
 export type EffectiveLimit =
@@ -26,8 +54,10 @@ export type EffectiveLimit =
       readonly source: 'override' | 'temporary' | 'customer' | 'plan';
       /** When the temporary limit ends, and the limit after that; undefined if there is none. */
       readonly until?: { readonly atMs: number; readonly then: number | undefined };
+      /** Undefined if the plan has none. */
+      readonly period?: EffectivePeriod;
     }
-  | { readonly found: false /** For operators: what is missing and where. */; readonly reason: string };
+  | NoLimit;
 
 export type FoundLimit = Extract<EffectiveLimit, { found: true }>;
 
@@ -44,6 +74,7 @@ interface LimitOrigins {
  * Returns the limit that applies to a customer: the override in the config, else the temporary limit in the customer's
  * record until it ends, else the record's other limit (on any plan), else the plan's. There is none if the config does
  * not know the plan, even with an override or a limit in the record: it is not defined what such a customer may do.
+ * There is none either if the plan has a period and the customer no limit of it.
  * `clock`: read only for a customer with a temporary limit.
  */
 export function effectiveLimit(
@@ -52,9 +83,24 @@ export function effectiveLimit(
   clock: Pick<Clock, 'nowMs'>,
 ): EffectiveLimit {
   const plan = planOf(customer.plan, policy);
-  if (plan === undefined) return { found: false, reason: `the configuration has no plan "${customer.plan}"` };
+  if (plan === undefined) {
+    return { found: false, reason: `the configuration has no plan "${customer.plan}"`, field: 'plan' };
+  }
   const override = policy.overrides.get(customer.id);
-  if (override) return { found: true, requestsPerHour: override.requestsPerHour, source: 'override' };
+  const limit = hourlyLimit(customer, plan, override, clock);
+  if (plan.period === undefined || !limit.found) return limit;
+  const period = periodLimit(customer, plan.period, override);
+  return 'found' in period ? period : { ...limit, period };
+}
+
+function hourlyLimit(
+  customer: CustomerRecord,
+  plan: PlanPolicy,
+  override: Override | undefined,
+  clock: Pick<Clock, 'nowMs'>,
+): EffectiveLimit {
+  const overriding = override?.requestsPerHour;
+  if (overriding !== undefined) return { found: true, requestsPerHour: overriding, source: 'override' };
   const lasting = lastingLimit(customer, plan);
   const temporary = customer.temporaryLimit;
   if (temporary === undefined || clock.nowMs() >= temporary.untilMs) return lasting;
@@ -81,14 +127,33 @@ export function secondsUntilUnits(
 /** Returns the limit that a temporary one covers. */
 function lastingLimit(customer: CustomerRecord, plan: PlanPolicy): EffectiveLimit {
   const own = customer.requestsPerHour;
-  if (own === 'invalid') {
-    return { found: false, reason: "the customer record's requests_per_hour is not an integer of at least 1" };
-  }
+  if (own === 'invalid') return unreadable('requests_per_hour');
   if (own !== undefined) return { found: true, requestsPerHour: own, source: 'customer' };
   if (plan.requestsPerHour === 'custom') {
-    return { found: false, reason: `plan "${customer.plan}" is custom and the customer has no requests_per_hour` };
+    const reason = `plan "${customer.plan}" is custom and the customer has no requests_per_hour`;
+    return { found: false, reason, field: 'requests_per_hour' };
   }
   return { found: true, requestsPerHour: plan.requestsPerHour, source: 'plan' };
+}
+
+function periodLimit(
+  { plan, periodRequests: own }: CustomerRecord,
+  { per, requests, beyond }: PeriodPolicy,
+  override: Override | undefined,
+): EffectivePeriod | NoLimit {
+  const overriding = override?.periodRequests;
+  if (overriding !== undefined) return { per, beyond, requests: overriding, source: 'override' };
+  if (own === 'invalid') return unreadable('period_requests');
+  if (own !== undefined) return { per, beyond, requests: own, source: 'customer' };
+  if (requests === 'custom') {
+    const reason = `the period of plan "${plan}" is custom and the customer has no period_requests`;
+    return { found: false, reason, field: 'period_requests' };
+  }
+  return { per, beyond, requests, source: 'plan' };
+}
+
+function unreadable(field: NoLimit['field']): NoLimit {
+  return { found: false, reason: `the customer record's ${field} is not an integer of at least 1`, field };
 }
 
 /** Returns the plan with this current or former name; undefined if the config does not know it. */
@@ -108,9 +173,14 @@ export function planNamesOf(name: string, { formerPlans }: Pick<LimitPolicy, 'fo
 
 /** Returns where a customer's limit is set; without a limit, which setting is missing or invalid. */
 export function limitOrigin(customer: CustomerRecord, limit: EffectiveLimit, origins: LimitOrigins): string {
-  const plan = origins.plans.get(customer.plan);
-  if (plan === undefined) return 'customer record: plan';
-  if (limit.found && limit.source === 'override') return origins.overrides.get(customer.id) ?? plan;
-  if (limit.found && limit.source === 'plan') return plan;
-  return `customer record: ${limit.found && limit.source === 'temporary' ? 'temporary_limit' : 'requests_per_hour'}`;
+  if (!limit.found) return `customer record: ${limit.field}`;
+  const inFile = { override: origins.overrides.get(customer.id), plan: origins.plans.get(customer.plan) };
+  switch (limit.source) {
+    case 'temporary':
+      return 'customer record: temporary_limit';
+    case 'customer':
+      return 'customer record: requests_per_hour';
+    default:
+      return inFile[limit.source] ?? 'customer record: plan';
+  }
 }

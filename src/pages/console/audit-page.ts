@@ -139,7 +139,15 @@ function limitIn(value: Values[string] | undefined) {
   return until === undefined ? undefined : { requests_per_hour: Number(number), until };
 }
 
-const UNDONE = ['plan', 'requests_per_hour', 'temporary_limit', 'suspended', 'suspended_until'] as const;
+const UNDONE = [
+  'plan',
+  'requests_per_hour',
+  'period_requests',
+  'period_anchor',
+  'temporary_limit',
+  'suspended',
+  'suspended_until',
+] as const;
 
 /** The members that can be set back. */
 const undoOf = ({ action, before }: AuditDocument) =>

@@ -1,6 +1,6 @@
 /** Actions on customers. */
 import { html } from 'htm/preact';
-import type { CustomerDocument } from '../../api/admin/responses.ts';
+import type { ConfigDocument, CustomerDocument } from '../../api/admin/responses.ts';
 import { call } from '../client/api.ts';
 import { badge } from '../client/components.ts';
 import type { FormDescription, FormInput } from '../client/form-dialog.ts';
@@ -15,6 +15,25 @@ const LIMIT = {
   kind: 'number',
 } as const;
 
+type Plans = ConfigDocument['plans'];
+
+/** The fields of customers whose plan may have a period. */
+function periodFields(plans: Plans, { period_requests = null, period_anchor = null }: Partial<CustomerDocument> = {}) {
+  const areUsed = period_requests !== null || period_anchor !== null;
+  if (!areUsed && !Object.values(plans).some(({ period }) => period)) return [];
+  const hint = 'Day of the month and hour in UTC, such as 2030-01-31T10:00:00Z. Empty: as in the calendar.';
+  return [
+    {
+      name: 'period_requests',
+      label: 'Requests per day or month',
+      hint: "Empty: the plan's limit.",
+      kind: 'number',
+      current: period_requests,
+    },
+    { name: 'period_anchor', label: 'Its days or months begin', hint, current: period_anchor },
+  ] as const;
+}
+
 const NOTIFY_URL = {
   name: 'notify_url',
   label: 'URL for its notices',
@@ -22,7 +41,8 @@ const NOTIFY_URL = {
   input: { type: 'url', maxlength: 2048 },
 };
 
-export function newCustomer(plans: readonly string[]): FormDescription {
+export function newCustomer(plans: Plans): FormDescription {
+  const names = Object.keys(plans);
   const hint = 'Letters, digits and . _ : @ -. It cannot be changed.';
   return {
     title: 'New customer',
@@ -30,8 +50,9 @@ export function newCustomer(plans: readonly string[]): FormDescription {
     fields: [
       { name: 'id', isMember: false, label: 'Id', hint, input: { required: true, autofocus: true, maxlength: 128 } },
       { ...NAME, hint: 'For people. Optional.' },
-      { name: 'plan', label: 'Plan', options: plans.map((plan) => [plan]), preset: plans[0] },
+      { name: 'plan', label: 'Plan', options: names.map((plan) => [plan]), preset: names[0] },
       { ...LIMIT, hint: "Empty: the plan's limit. A custom plan needs a number." },
+      ...periodFields(plans),
       NOTIFY_URL,
     ],
     command: (texts) => ['customers', 'create', texts.id || 'CUSTOMER'],
@@ -43,8 +64,6 @@ export function newCustomer(plans: readonly string[]): FormDescription {
     said: 'Created. It needs a key.',
   };
 }
-
-type Plans = Readonly<Record<string, { readonly requests_per_hour: number | 'custom' }>>;
 
 /** `used`: in the last hour; undefined if unknown. */
 export function changeCustomer(customer: CustomerDocument, plans: Plans, used: number | undefined): FormDescription {
@@ -69,6 +88,7 @@ export function changeCustomer(customer: CustomerDocument, plans: Plans, used: n
     fields: [
       { name: 'plan', label: 'Plan', options, current: current_plan ?? customer.plan },
       { ...LIMIT, current: requests_per_hour, input: { autofocus: true } },
+      ...periodFields(plans, customer),
       { ...NAME, current: name },
       { ...NOTIFY_URL, current: notify_url },
     ],

@@ -32,7 +32,7 @@ export function CustomersPage({ query }: Place) {
       ${queryFilter('plan', 'Plan', [['', 'All plans'], ...plans.map((plan) => [plan] as const)], query)}
       ${queryFilter('suspended', 'State', STATES, query)}
       ${queryFilter('above', 'Usage', USAGES, query)}
-      ${plans.length > 0 && html`<${FormButton} label="New customer" form=${() => newCustomer(plans)} isPrimary />`}
+      ${plans.length > 0 && html`<${FormButton} label="New customer" form=${() => newCustomer(config.data?.plans ?? {})} isPrimary />`}
     </div>
     <${Customers} ...${query} />`;
 }

@@ -179,6 +179,11 @@ const MIGRATIONS = [
     PRIMARY KEY (day, customer, route)
   ) STRICT, WITHOUT ROWID;
 `,
+  `
+  ALTER TABLE customer ADD COLUMN period_requests TEXT;
+  ALTER TABLE customer ADD COLUMN period_anchor TEXT;
+  ALTER TABLE customer ADD COLUMN period_reset_at TEXT;
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

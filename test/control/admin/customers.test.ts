@@ -55,8 +55,12 @@ overBothStores((start) => {
         plan: 'starter',
         current_plan: 'starter',
         requests_per_hour: null,
+        period_requests: null,
+        period_anchor: null,
+        period: null,
         suspended: false,
         usage_reset_at: null,
+        period_reset_at: null,
         notify_url: null,
         limit: 1000,
         limit_source: 'plan',
@@ -73,6 +77,40 @@ overBothStores((start) => {
       const own = { limit: 7, limit_source: 'customer', requests_per_hour: 7 };
       expect((await create({ id: 'a', plan: 'starter', requests_per_hour: 7 })).body).toMatchObject(own);
       expect((await create({ id: 'b', plan: 'enterprise', requests_per_hour: 7 })).body).toMatchObject(own);
+    });
+
+    it('takes a limit of a period and its beginning, which a change replaces and removes, and the audit records', async () => {
+      const own = { period_requests: 70_000, period_anchor: '2026-01-31T10:00:00.000Z' };
+      const created = await create({ id: 'a', plan: 'monthly', ...own, period_anchor: '2026-01-31T10:00:00Z' });
+      const period = { per: 'month', limit: 70_000, limit_source: 'customer', beyond: 'refuse' };
+      expect(created).toMatchObject({ status: 201, body: { ...own, limit: 1000, period } });
+      expect((await admin.call('GET', '/admin/v1/customers/a')).body).toEqual(created.body);
+      const change = (body: unknown) => admin.call('PATCH', '/admin/v1/customers/a', body);
+      const moved = { period_anchor: '2026-02-01T00:00:00.000Z' };
+      expect((await change(moved)).body).toMatchObject({ ...own, ...moved });
+      expect((await change({ period_requests: null, period_anchor: null })).body).toMatchObject({
+        ...{ period_requests: null, period_anchor: null },
+        period: { limit: 50_000, limit_source: 'plan' },
+      });
+      expect(await admin.list('/admin/v1/audit')).toMatchObject([
+        { details: { period_requests: null, period_anchor: null }, before: { ...own, ...moved } },
+        { details: moved, before: { period_anchor: own.period_anchor } },
+        { details: { plan: 'monthly', ...own } },
+      ]);
+    });
+
+    it('keeps a limit of a period that the plan does not have, and does not apply it', async () => {
+      const { body } = await create({ id: 'a', plan: 'starter', period_requests: 7 });
+      expect(body).toMatchObject({ period_requests: 7, period: null });
+    });
+
+    it('wants a number for a custom period, when a customer is created and when its plan or number changes', async () => {
+      const missing = { status: 422, body: { detail: expect.stringContaining('no period_requests') } };
+      expect(await create({ id: 'a', plan: 'metered' })).toMatchObject(missing);
+      expect(await create({ id: 'a', plan: 'metered', period_requests: 7 })).toMatchObject({ status: 201 });
+      expect(await admin.call('PATCH', '/admin/v1/customers/a', { period_requests: null })).toMatchObject(missing);
+      await create({ id: 'b', plan: 'starter' });
+      expect(await admin.call('PATCH', '/admin/v1/customers/b', { plan: 'metered' })).toMatchObject(missing);
     });
 
     it('takes a limit and a suspension for a time, as a change does, and a suspension without an end', async () => {
@@ -120,6 +158,21 @@ overBothStores((start) => {
     it.each([
       ['an unknown plan', { id: 'a', plan: 'gold' }, 'plan: must be one of the configured plans: starter, enterprise'],
       ['a custom plan without a limit', { id: 'a', plan: 'enterprise' }, 'requests_per_hour'],
+      [
+        'a period of no requests',
+        { id: 'a', plan: 'monthly', period_requests: 0 },
+        'period_requests: must be at least 1',
+      ],
+      [
+        'periods that begin between two hours',
+        { id: 'a', plan: 'monthly', period_anchor: '2026-01-31T10:00:01Z' },
+        'period_anchor: must be on a whole hour',
+      ],
+      [
+        'periods that begin at no time',
+        { id: 'a', plan: 'monthly', period_anchor: '2026-02-31T10:00:00Z' },
+        'period_anchor: must be an ISO 8601 time',
+      ],
       [
         'a custom plan with a limit for a time alone',
         { id: 'a', plan: 'enterprise', temporary_limit: { requests_per_hour: 5, until: '2100-01-01T00:00:00Z' } },

@@ -12,7 +12,13 @@ import { compareInThread, PREVIEW_BOUNDS } from '../../../src/config/parser.ts';
 import { createAdminApp } from '../../../src/control/admin/admin-app.ts';
 import type { AdminDependencies } from '../../../src/control/admin/dependencies.ts';
 import { createPreviewer } from '../../../src/control/reload/preview.ts';
-import { effectiveLimit, limitOrigin, planNameOf, planNamesOf } from '../../../src/customers/quota/effective-limit.ts';
+import {
+  effectiveLimit,
+  limitOrigin,
+  type PlanPolicy,
+  planNameOf,
+  planNamesOf,
+} from '../../../src/customers/quota/effective-limit.ts';
 import { createLogger } from '../../../src/observability/logger.ts';
 import { lazyPageFiles } from '../../../src/pages/files.ts';
 import { openStore } from '../../../src/store/open/open-store.ts';
@@ -23,9 +29,11 @@ export const TOKEN = 'the-admin-token';
 export const NOW = '2026-03-01T12:00:00.000Z';
 
 const POLICY = {
-  plans: new Map([
+  plans: new Map<string, PlanPolicy>([
     ['starter', { requestsPerHour: 1000 }],
-    ['enterprise', { requestsPerHour: 'custom' as const }],
+    ['enterprise', { requestsPerHour: 'custom' }],
+    ['monthly', { requestsPerHour: 1000, period: { per: 'month', requests: 50_000, beyond: 'refuse' } }],
+    ['metered', { requestsPerHour: 1000, period: { per: 'month', requests: 'custom', beyond: 'allow' } }],
   ]),
   formerPlans: new Map([['beginner', 'starter']]),
   overrides: new Map([['vip', { requestsPerHour: 120_000 }]]),

@@ -1,5 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { effectiveLimit, limitOrigin, secondsUntilUnits } from '../../../src/customers/quota/effective-limit.ts';
+import {
+  effectiveLimit,
+  type LimitPolicy,
+  limitOrigin,
+  secondsUntilUnits,
+} from '../../../src/customers/quota/effective-limit.ts';
 import type { CustomerRecord } from '../../../src/store/record-fields.ts';
 
 const policy = {
@@ -58,6 +63,69 @@ describe('there is no limit when', () => {
   ])('%s', (_, record, reason) => {
     const limit = effectiveLimit(record, policy, NO_CLOCK);
     expect(limit.found ? '' : limit.reason).toContain(reason);
+  });
+});
+
+describe('the limit of a period', () => {
+  const periods: LimitPolicy = {
+    plans: new Map([
+      ['daily', { requestsPerHour: 60, period: { per: 'day', requests: 500, beyond: 'refuse' } } as const],
+      ['custom', { requestsPerHour: 60, period: { per: 'month', requests: 'custom', beyond: 'allow' } } as const],
+      ['hourly', { requestsPerHour: 60 }],
+    ]),
+    formerPlans: new Map(),
+    overrides: new Map([
+      ['acme', { periodRequests: 9000 }],
+      ['globex', { requestsPerHour: 7 }],
+    ]),
+  };
+  const periodOf = (record: Partial<CustomerRecord>) => effectiveLimit(customer(record), periods, NO_CLOCK);
+  const day = { per: 'day', beyond: 'refuse' };
+  const month = { per: 'month', beyond: 'allow' };
+
+  it.each<[string, Partial<CustomerRecord>, object]>([
+    ['the plan', { plan: 'daily' }, { ...day, requests: 500, source: 'plan' }],
+    ["the customer's own", { plan: 'daily', periodRequests: 7 }, { ...day, requests: 7, source: 'customer' }],
+    ['own, on a custom one', { plan: 'custom', periodRequests: 7 }, { ...month, requests: 7, source: 'customer' }],
+    [
+      'the override, before all else',
+      { id: 'acme', plan: 'custom', periodRequests: 'invalid' },
+      { ...month, requests: 9000, source: 'override' },
+    ],
+    [
+      'the plan, beside an override of the hour alone',
+      { id: 'globex', plan: 'daily' },
+      { ...day, requests: 500, source: 'plan' },
+    ],
+  ])('comes from %s', (_, record, period) => {
+    expect(periodOf(record)).toMatchObject({ found: true, period });
+  });
+
+  it('leaves the limit of the hour alone, which an override of the period does not set', () => {
+    expect(periodOf({ id: 'acme', plan: 'daily' })).toMatchObject({ requestsPerHour: 60, source: 'plan' });
+    expect(periodOf({ id: 'globex', plan: 'daily' })).toMatchObject({ requestsPerHour: 7, source: 'override' });
+  });
+
+  it('does not exist on a plan without a period, whatever the record says', () => {
+    for (const periodRequests of [7, 'invalid'] as const) {
+      expect(periodOf({ plan: 'hourly', periodRequests })).toEqual({
+        found: true,
+        requestsPerHour: 60,
+        source: 'plan',
+      });
+    }
+  });
+
+  it('is missing where a custom period has no number or an unreadable one, and then there is no limit at all', () => {
+    const origins = { plans: new Map(), overrides: new Map() };
+    for (const [record, reason] of [
+      [{ plan: 'custom' }, 'the customer has no period_requests'],
+      [{ plan: 'daily', periodRequests: 'invalid' }, "the customer record's period_requests is not an integer"],
+    ] as const) {
+      const limit = periodOf(record);
+      expect(limit).toMatchObject({ found: false, reason: expect.stringContaining(reason) });
+      expect(limitOrigin(customer(record), limit, origins)).toBe('customer record: period_requests');
+    }
   });
 });
 
