@@ -10,9 +10,21 @@
  * redis/window/*.lua is the same inside Redis. A test feeds both the same histories.
  */
 import { mapAll, type NonEmpty } from '../base/non-empty.ts';
+import { anchorText, countInPeriod, type PeriodHash, refundInPeriod } from './period-counts.ts';
 import { HOUR_MS, unlessClosed } from './usage-history.ts';
 import { charge, lineageOf, refund, reserve, type WindowHash, type WindowShape } from './window-arithmetic.ts';
-import type { ChargedUnits, Grant, Limit, Policy, Refund, ReserveRequest } from './windows.ts';
+import {
+  type ChargedUnits,
+  type Grant,
+  type LimitCount,
+  type PeriodLimit,
+  periodIn,
+  type Refund,
+  type ReserveRequest,
+  refusesBeyond,
+  type WindowLimit,
+  windowsIn,
+} from './windows.ts';
 
 /** What the store notes of a grant or report. Without `granted` units it is void. */
 export interface StoredGrant {
@@ -24,6 +36,8 @@ export interface StoredGrant {
   readonly bucket: number;
   /** Of the windows that counted it, in the order of its limits. */
   readonly epochs: readonly string[];
+  /** Of the periods that counted it: see {@link anchorText}. */
+  readonly anchor: string | undefined;
 }
 
 /** The grants of one customer as stored. The caller makes each operation atomic, and drops ids that are too old. */
@@ -34,7 +48,7 @@ export interface GrantNotes {
 }
 
 /** Units of one grant that return to its windows now. */
-type ReturnedUnits = Pick<StoredGrant, 'hour' | 'bucket' | 'epochs'> & { readonly units: number };
+type ReturnedUnits = Omit<StoredGrant, 'granted' | 'returned'> & { readonly units: number };
 
 /** Notes refunds, and returns what they give back. `hour`: now, as that of a grant. */
 function noteRefunds(notes: GrantNotes, refunds: readonly Refund[], hour: number): readonly ReturnedUnits[] {
@@ -43,7 +57,7 @@ function noteRefunds(notes: GrantNotes, refunds: readonly Refund[], hour: number
   for (const { grant: id, units: total, isFinal } of refunds) {
     const stored = total > 0 ? notes.get(id) : undefined;
     if (total > 0 && stored === undefined) {
-      notes.set(id, { granted: 0, returned: 0, hour, bucket: 0, epochs: [] });
+      notes.set(id, { granted: 0, returned: 0, hour, bucket: 0, epochs: [], anchor: undefined });
       continue;
     }
     const isVoid = stored?.granted === 0;
@@ -60,29 +74,35 @@ function noteRefunds(notes: GrantNotes, refunds: readonly Refund[], hour: number
 
 /** What is stored of one customer. The caller makes each operation atomic. */
 export interface CustomerCounters {
-  windowOf(policy: Policy): WindowHash;
+  windowOf(policy: WindowLimit['policy']): WindowHash;
+  readonly periods: PeriodHash;
   readonly notes: GrantNotes;
-  /** Adds units, which may be negative, to the usage history. `hour`: as that of a grant. */
-  addToHistory(hour: number, units: number): void;
+  /**
+   * Adds units to the usage history, and returns how many. Of negative ones, it adds as many as the hour has. `hour`: as
+   * that of a grant.
+   */
+  addToHistory(hour: number, units: number): number;
 }
 
 /** Applies refunds, and returns how many units returned to the window of the first limit. */
 export function refundOnce(
-  { windowOf, notes, addToHistory }: CustomerCounters,
-  limits: NonEmpty<Pick<Limit, 'policy'>>,
+  { windowOf, periods, notes, addToHistory }: CustomerCounters,
+  windows: NonEmpty<Pick<WindowLimit, 'policy'>>,
   nowMs: number,
   refunds: readonly Refund[],
 ): number {
   const returned = noteRefunds(notes, refunds, hourOf(nowMs));
   if (returned.length === 0) return 0;
-  const [first] = limits;
+  const [first] = windows;
   const head = windowOf(first.policy).head();
-  for (const { hour, units, epochs } of returned) {
+  for (const { hour, units, epochs, anchor } of returned) {
     // The history has what any epoch of this lineage granted. A deletion and a loss of data begin another lineage.
-    const isCounted = head !== undefined && lineageOf(epochs[0] ?? '') === lineageOf(head.epoch);
-    if (isCounted) addToHistory(unlessClosed(hour, nowMs), -units);
+    if (head === undefined || lineageOf(epochs[0] ?? '') !== lineageOf(head.epoch)) continue;
+    const openHour = unlessClosed(hour, nowMs);
+    const fromHistory = -addToHistory(openHour, -units);
+    if (anchor !== undefined && fromHistory > 0) refundInPeriod(periods, anchor, openHour, fromHistory);
   }
-  const [refunded] = mapAll(limits, ({ policy }, index) =>
+  const [refunded] = mapAll(windows, ({ policy }, index) =>
     refund(
       windowOf(policy),
       returned.map(({ epochs, bucket, units }) => ({ epoch: epochs[index] ?? '', bucket, units })),
@@ -99,37 +119,47 @@ export function reserveOnce(
   { grant: id, refunds, ...request }: Omit<ReserveRequest, 'customer'>,
   freshEpoch: string,
 ): Grant & { readonly refunded: number } {
-  const { windowOf, notes, addToHistory } = counters;
-  const refunded = refundOnce(counters, request.limits, nowMs, refunds);
+  const { windowOf, periods, notes, addToHistory } = counters;
+  const [windows, period] = [windowsIn(request.limits), periodIn(request.limits)];
+  const refunded = refundOnce(counters, windows, nowMs, refunds);
   const isVoid = notes.get(id) !== undefined;
-  const asked = isVoid ? { ...request, need: 0, ahead: 0 } : request;
-  const grant = reserve(windowOf, shape, nowMs, asked, freshEpoch);
+  const inPeriod = (units: number) => period && countInPeriod(periods, period, nowMs, units);
+  const left = inPeriod(0);
+  const available = left && refusesBeyond(left) ? left.free : Number.POSITIVE_INFINITY;
+  const asked = { ...request, limits: windows, ...(isVoid && { need: 0, ahead: 0 }) };
+  const grant = reserve(windowOf, shape, nowMs, asked, freshEpoch, available);
   const { granted, bucket, counts } = grant;
   if (granted > 0) {
     const epochs = counts.map(({ epoch }) => epoch);
-    notes.set(id, { granted, returned: 0, hour: hourOf(nowMs), bucket, epochs });
+    const anchor = period && anchorText(period);
+    notes.set(id, { granted, returned: 0, hour: hourOf(nowMs), bucket, epochs, anchor });
     addToHistory(hourOf(nowMs), granted);
   }
-  return { ...grant, refunded };
+  const counted = inPeriod(granted);
+  const [{ holdEndMs }] = counts;
+  return { ...grant, ...(counted && { counts: [...counts, { ...counted, holdEndMs }] }), refunded };
 }
 
 /** Counts the units of those ids that are not known. */
 export function chargeOnce(
-  { windowOf, notes, addToHistory }: CustomerCounters,
+  { windowOf, periods, notes, addToHistory }: CustomerCounters,
   shape: WindowShape,
   nowMs: number,
   charged: readonly ChargedUnits[],
   freshEpoch: string,
-): { readonly used: number } {
+  period: PeriodLimit | undefined,
+): { readonly used: number; readonly period: LimitCount | undefined } {
   const hour = hourOf(nowMs);
   const fresh = charged.filter(({ grant }) => notes.get(grant) === undefined);
   const { used, epoch, buckets } = charge(windowOf('hourly'), shape, nowMs, fresh, freshEpoch);
   for (const [index, { grant, units }] of fresh.entries()) {
-    notes.set(grant, { granted: units, returned: 0, hour, bucket: buckets[index] ?? 0, epochs: [epoch] });
-    // Not in the hour in which they were admitted: it may be closed.
+    const anchor = period && anchorText(period);
+    notes.set(grant, { granted: units, returned: 0, hour, bucket: buckets[index] ?? 0, epochs: [epoch], anchor });
+    // Not in the hour and the period in which they were admitted: they may be closed.
     addToHistory(hour, units);
+    if (period) countInPeriod(periods, period, nowMs, units);
   }
-  return { used };
+  return { used, period: period && countInPeriod(periods, period, nowMs, 0) };
 }
 
 function hourOf(nowMs: number): number {

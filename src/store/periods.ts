@@ -1,6 +1,6 @@
 /**
- * The days and months of customers. A period is counted in whole hours of UTC, from its first hour up to, and not
- * including, the first hour of the next one. redis/window/period.lua is the same arithmetic inside Redis.
+ * The days and months of customers: when they begin. A period consists of whole hours of UTC, from its first hour up to,
+ * and not including, the first hour of the next one. redis/window/period.lua is the same inside Redis.
  */
 import { HOUR_MS } from './usage-history.ts';
 

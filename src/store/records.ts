@@ -9,6 +9,7 @@ import type {
   KeyChange,
   KeyRecord,
 } from './record-fields.ts';
+import type { PeriodAnchor } from './windows.ts';
 
 /** Returns the reason why the current record must not be changed, as an error; undefined when it may be changed. */
 export type UpdateCheck<R> = (current: R) => Error | undefined;
@@ -41,6 +42,11 @@ export interface RecordStore {
    * when there is none.
    */
   resetUsage(customer: string, resetAt: string): Promise<CustomerRecord | undefined>;
+  /**
+   * Lets the units that the present period has counted be used again, and writes `periodResetAt`, atomically. Resolves as
+   * {@link resetUsage}.
+   */
+  resetPeriod(customer: string, resetAt: string, period: PeriodAnchor): Promise<CustomerRecord | undefined>;
   /** Lists at most `limit` customers, including those that other programs wrote. */
   listCustomers(cursor: string | undefined, limit: number): Promise<Page<CustomerRecord>>;
   /**

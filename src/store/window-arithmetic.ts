@@ -28,8 +28,8 @@
  *
  * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
-import { mapAll } from '../base/non-empty.ts';
-import type { ChargedUnits, Grant, LimitCount, Policy, ReserveRequest } from './windows.ts';
+import { mapAll, type NonEmpty } from '../base/non-empty.ts';
+import type { ChargedUnits, Grant, LimitCount, ReserveRequest, WindowLimit } from './windows.ts';
 
 export const WINDOW_MS = 3_600_000;
 const BUCKET_MS = 10_000;
@@ -85,7 +85,9 @@ export interface WindowRefund {
   readonly bucket: number;
   readonly units: number;
 }
-export type WindowRequest = Omit<ReserveRequest, 'customer' | 'grant' | 'refunds'>;
+export type WindowRequest = Omit<ReserveRequest, 'customer' | 'grant' | 'refunds' | 'limits'> & {
+  readonly limits: NonEmpty<WindowLimit>;
+};
 export type WindowCharge = Omit<ChargedUnits, 'grant'>;
 
 type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
@@ -94,7 +96,7 @@ type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
  * Checks a reservation's numbers.
  * @throws RangeError when one is not an integer of at least 0, or `holdMs` exceeds {@link MAX_HOLD_MS}.
  */
-export function checkRequest({ need, heaviest = 1, ahead, limits, holdMs }: WindowRequest): void {
+export function checkRequest({ need, heaviest = 1, ahead, limits, holdMs }: Omit<ReserveRequest, 'customer'>): void {
   const isCount = (value: number) => Number.isSafeInteger(value) && value >= 0;
   if (!isCount(need) || !isCount(ahead) || !isCount(holdMs) || !limits.every(({ amount }) => isCount(amount))) {
     throw new RangeError('need, ahead, limits and holdMs must be integers of at least 0');
@@ -122,14 +124,15 @@ function unitsToGrant({ need, heaviest = 1, ahead, holdMs }: WindowRequest, avai
 
 /**
  * Checks the limits and counts the granted units in the window of each. `nowMs`: the store's time. `freshEpoch`: of new
- * windows, without `:`.
+ * windows, without `:`. `mostUnits`: what other limits leave.
  */
 export function reserve(
-  windowOf: (policy: Policy) => WindowHash,
+  windowOf: (policy: WindowLimit['policy']) => WindowHash,
   shape: WindowShape,
   nowMs: number,
   request: WindowRequest,
   freshEpoch: string,
+  mostUnits = Number.POSITIVE_INFINITY,
 ): Grant {
   const { need, heaviest = 1, holdMs, limits } = request;
   const opened = mapAll(limits, ({ policy, amount }) => {
@@ -139,7 +142,7 @@ export function reserve(
     return { hash, ledger, policy, amount, available: Math.max(0, amount - ledger.used), changed };
   });
 
-  const granted = unitsToGrant(request, Math.min(...opened.map(({ available }) => available)));
+  const granted = unitsToGrant(request, Math.min(mostUnits, ...opened.map(({ available }) => available)));
   const wanted = need > 0 && granted >= need ? 1 : heaviest;
   const bucket = Math.floor((nowMs + holdMs) / shape.bucketMs);
   const counts = mapAll(opened, ({ hash, ledger, policy, amount, available, changed }): LimitCount => {

@@ -1,21 +1,60 @@
 import type { NonEmpty } from '../base/non-empty.ts';
+import type { Period } from './periods.ts';
 
 /** For this long at least, the store knows the id of a grant or report that is not settled. */
 export const GRANT_MS = 3_600_000;
 
 /** Names a limit in headers, refusals and metrics. Each has a counter of its own for every customer. */
-export type Policy = 'hourly';
+export type Policy = Limit['policy'];
 
 /** One limit of a reservation. All limits of a reservation are counted in one slot of a cluster. */
-export interface Limit {
-  readonly policy: Policy;
+export type Limit = WindowLimit | PeriodLimit;
+
+/** The limit of a sliding window. */
+export interface WindowLimit {
+  readonly policy: 'hourly';
   /** Units that the limit allows. */
   readonly amount: number;
 }
 
+/** The limit of a day or month. */
+export interface PeriodLimit {
+  readonly policy: 'daily' | 'monthly';
+  /** Units that the limit includes. */
+  readonly amount: number;
+  /** Whether requests beyond it are refused, or counted as overage. */
+  readonly beyond: 'refuse' | 'allow';
+  /** A time on a whole hour, of which the day of the month and the hour count; 0: the periods of the calendar. */
+  readonly anchorMs: number;
+  /** The customer's plan, for the records of the period. */
+  readonly plan: string;
+}
+
+/** By which a customer's periods are found. */
+export type PeriodAnchor = Pick<PeriodLimit, 'policy' | 'anchorMs'>;
+
+/** In this order: windows, of which the first one is the customer's hour, then at most one period. */
+export type Limits = readonly [WindowLimit, ...Limit[]];
+
 /** Returns the limits of a customer that has the hourly one alone. */
-export function hourly(amount: number): NonEmpty<Limit> {
+export function hourly(amount: number): readonly [WindowLimit] {
   return [{ policy: 'hourly', amount }];
+}
+
+export function isPeriod(limit: Limit): limit is PeriodLimit {
+  return 'anchorMs' in limit;
+}
+
+/** Returns the limit of a period, which is the last one. */
+export function periodIn(limits: Limits): PeriodLimit | undefined {
+  const last = limits.at(-1);
+  return last !== undefined && isPeriod(last) ? last : undefined;
+}
+
+/** Returns the limits that have windows. */
+export function windowsIn(limits: Limits): NonEmpty<WindowLimit> {
+  const [hour, ...others] = limits;
+  return [hour, ...others.filter((limit) => !isPeriod(limit))];
 }
 
 /**
@@ -47,8 +86,8 @@ export interface ReserveRequest {
   readonly heaviest?: number;
   /** Units wanted beyond `need`, granted from a fraction of the free units. */
   readonly ahead: number;
-  /** The same units are taken from every limit, or none. The first one is the customer's hour. */
-  readonly limits: NonEmpty<Limit>;
+  /** The same units are taken from every limit, or none. */
+  readonly limits: Limits;
   /** How far in the future the last request on this grant may reach the upstream. At most 10,000. */
   readonly holdMs: number;
   readonly refunds: readonly Refund[];
@@ -57,18 +96,26 @@ export interface ReserveRequest {
 /** What a limit of a reservation has left, and when it has more. */
 export interface LimitCount {
   readonly policy: Policy;
-  /** Units that are still free after this grant. */
+  /** Units that are still free after this grant. Below 0: units beyond a period that allows them. */
   readonly free: number;
-  /** Units counted, this grant included: of the policy `hourly`, those of the last hour. */
+  /** Units counted, this grant included: of the policy `hourly`, those of the last hour; of a period, not those forgiven. */
   readonly used: number;
   /**
    * Milliseconds from the grant's `storeTimeMs` until more than `free` units are free; if less than `need` was granted, or
-   * nothing was needed, until `heaviest` are. -1: never, because too few units are counted or the limit is too low.
+   * nothing was needed, until `heaviest` are. -1: never, because too few units are counted or the limit is too low. Of a
+   * period: until its end.
    */
   readonly waitMs: number;
   readonly epoch: string;
   /** Store time at which the last open hold of this counter ends, across all gateways. */
   readonly holdEndMs: number;
+  /** Undefined for a window. */
+  readonly period?: Period & Pick<PeriodLimit, 'beyond'>;
+}
+
+/** Returns whether a limit refuses what exceeds it. */
+export function refusesBeyond({ period }: LimitCount): boolean {
+  return period?.beyond !== 'allow';
 }
 
 export interface Grant {
@@ -89,10 +136,14 @@ export interface WindowStore {
   refund(customer: string, refunds: readonly Refund[]): Promise<number>;
   /**
    * Counts units that were admitted while the store was unavailable, regardless of the limit. Units whose id the store
-   * knows are not counted again, so a report may be repeated for as long as the store keeps ids: {@link GRANT_MS}. Rejects
-   * with NotRunError if nothing was counted.
+   * knows are not counted again, so a report may be repeated for as long as the store keeps ids: {@link GRANT_MS}. They
+   * count in the present period, too, if there is one. Rejects with NotRunError if nothing was counted.
    */
-  charge(customer: string, charged: readonly ChargedUnits[]): Promise<{ readonly used: number }>;
+  charge(
+    customer: string,
+    charged: readonly ChargedUnits[],
+    period?: PeriodLimit,
+  ): Promise<{ readonly used: number; readonly period?: LimitCount | undefined }>;
 }
 
 /** Reads the usage of many windows for reports, in small steps. Changes nothing. */

@@ -5,7 +5,6 @@
  */
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { NonEmpty } from '../../src/base/non-empty.ts';
 import { type CustomerCounters, chargeOnce, refundOnce, reserveOnce } from '../../src/store/grants.ts';
 import {
   charge,
@@ -16,7 +15,7 @@ import {
   type WindowHash,
   type WindowShape,
 } from '../../src/store/window-arithmetic.ts';
-import { type Grant, hourly, type Limit, type Policy, type Refund } from '../../src/store/windows.ts';
+import { type Grant, hourly, type Limits, type Refund, type WindowLimit } from '../../src/store/windows.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { shareOfRuns } from '../support/share-of-runs.ts';
 import { InspectableHash } from './inspectable-hash.ts';
@@ -129,16 +128,17 @@ function resolve(past: readonly PastRefund[], step: number): Refund[] {
 }
 
 class Counters implements CustomerCounters {
+  readonly periods = new Map<string, string>();
   readonly notes = new InspectableNotes();
-  readonly hashes = new Map<Policy, InspectableHash>([['hourly', new InspectableHash()]]);
+  readonly hashes = new Map<WindowLimit['policy'], InspectableHash>([['hourly', new InspectableHash()]]);
 
-  windowOf = (policy: Policy): WindowHash => {
+  windowOf = (policy: WindowLimit['policy']): WindowHash => {
     const hash = this.hashes.get(policy) ?? new InspectableHash();
     this.hashes.set(policy, hash);
     return hash;
   };
 
-  addToHistory = (): void => {};
+  addToHistory = (_hour: number, units: number): number => units;
 }
 
 async function replay(windows: ScriptedWindows, shape: WindowShape, history: readonly Step[]): Promise<void> {
@@ -167,8 +167,8 @@ async function replay(windows: ScriptedWindows, shape: WindowShape, history: rea
       nowMs += step.advanceMs;
       const admitted = step.admitted.map((each, entry) => ({ ...each, grant: `${idOf(index)}-${entry}` }));
       for (let times = step.again ? 2 : 1; times > 0; times--) {
-        const { used } = chargeOnce(counters, shape, nowMs, admitted, epoch);
-        for (const name of [key, again]) expect(await windows.charge(name, nowMs, admitted, epoch)).toBe(used);
+        const { used } = chargeOnce(counters, shape, nowMs, admitted, epoch, undefined);
+        for (const name of [key, again]) expect(await windows.charge(name, nowMs, admitted, epoch)).toEqual({ used });
       }
     } else {
       nowMs += step.advanceMs;
@@ -213,14 +213,14 @@ type TwoLimitsStep = readonly [
 async function replayTwoLimits(windows: ScriptedWindows, shape: WindowShape, history: readonly TwoLimitsStep[]) {
   keyNumber += 1;
   // Any policy may have a window.
-  const second = 'second' as Policy;
+  const second = 'second' as WindowLimit['policy'];
   const counters = new Counters();
   const policies = ['hourly', second] as const;
   const names = [`t:window:{two-${keyNumber}}`, `t:window:{two-${keyNumber}}:second`];
   let nowMs = START_MS;
   for (const [index, [{ advanceMs, ...units }, amount, past, alone]] of history.entries()) {
     nowMs += advanceMs;
-    const limits: NonEmpty<Limit> = alone ? hourly(20) : [...hourly(20), { policy: second, amount }];
+    const limits: Limits = alone ? hourly(20) : [...hourly(20), { policy: second, amount }];
     const request = { grant: idOf(index), ...units, limits, holdMs: 2000, refunds: resolve(past, index) };
     const [reserved] = await windows.reserve(names.slice(0, limits.length), nowMs, [request], `epoch-${index}`);
     const grant = reserveOnce(counters, shape, nowMs, request, `epoch-${index}`);
@@ -255,7 +255,7 @@ describe.each([
     }));
     const { used } = charge(hash, shape, START_MS, everyBucket, 'epoch');
     const key = `t:window:{full-${bucketCount}}`;
-    expect(await windows.charge(key, START_MS, everyBucket, 'epoch')).toBe(used);
+    expect(await windows.charge(key, START_MS, everyBucket, 'epoch')).toEqual({ used });
     for (let limit = used + 1; limit >= 0; limit -= Math.ceil(used / 50)) {
       const request = { grant: '', need: 0, ahead: 0, limits: hourly(limit), holdMs: 0, refunds: [] };
       const [{ waitMs }] = reserve(() => hash, shape, START_MS, request, 'epoch').counts;

@@ -4,8 +4,9 @@ import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
-import { storeContract } from './contract.ts';
+import { type OpenStore, storeContract } from './contract.ts';
 import { RETENTION } from './contract-history.ts';
+import { periodsContract } from './contract-periods.ts';
 
 let folder: string;
 let storeNumber = 0;
@@ -14,7 +15,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-storeContract('the embedded store', (observer) => {
+const open: OpenStore = (observer) => {
   storeNumber += 1;
   const settings = {
     url: `sqlite:${join(folder, `${storeNumber}.db`)}`,
@@ -23,4 +24,7 @@ storeContract('the embedded store', (observer) => {
     usage: RETENTION,
   };
   return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
-});
+};
+
+storeContract('the embedded store', open);
+periodsContract('the embedded store', open);

@@ -18,8 +18,9 @@ export class InspectableNotes implements GrantNotes {
 
   /** As the Redis hash would hold them. */
   fields(): Record<string, string> {
-    const texts = [...this.#notes].map(([id, { granted, returned, hour, bucket, epochs }]) => {
-      return [id, `${granted} ${returned} ${hour} ${bucket} ${epochs.join(' ') || '-'}`] as const;
+    const texts = [...this.#notes].map(([id, { granted, returned, hour, bucket, epochs, anchor }]) => {
+      const counters = [...epochs, ...(anchor === undefined ? [] : [anchor])].join(' ') || '-';
+      return [id, `${granted} ${returned} ${hour} ${bucket} ${counters}`] as const;
     });
     return Object.fromEntries(texts);
   }

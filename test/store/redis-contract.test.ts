@@ -3,8 +3,9 @@ import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
-import { storeContract } from './contract.ts';
+import { type OpenStore, storeContract } from './contract.ts';
 import { RETENTION } from './contract-history.ts';
+import { periodsContract } from './contract-periods.ts';
 
 let redis: RedisServer;
 let storeNumber = 0;
@@ -13,9 +14,12 @@ beforeAll(async () => {
 });
 afterAll(() => redis.stop());
 
-storeContract('the Redis store', async (observer) => {
+const open: OpenStore = async (observer) => {
   storeNumber += 1;
   const settings = { url: redis.url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000, usage: RETENTION };
   await acceptAsEmpty(redis, settings.keyPrefix);
   return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
-});
+};
+
+storeContract('the Redis store', open);
+periodsContract('the Redis store', open);

@@ -2,9 +2,10 @@
 import { inspect } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NotRunError, StoreUnavailableError } from '../../src/store/errors.ts';
+import { hourly } from '../../src/store/windows.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
-import { request } from './contract.ts';
+import { charged, refundOf, request } from './contract.ts';
 import { openWithPrefix } from './open-with-prefix.ts';
 
 const SHA256 = 'a'.repeat(64);
@@ -257,6 +258,27 @@ test.each([
   await redis.command('HSET', `${prefix}:grants:{acme}`, 'damaged', note);
   expect(await store.windows.refund('acme', [{ grant: 'damaged', units: 5, isFinal: true }])).toBe(0);
   expect(await store.windows.reserve(request({ grant: 'damaged', need: 5 }))).toMatchObject({ granted: 0 });
+});
+
+test.each([
+  ['of a wrong type', 'WRONGTYPE'],
+  ['no number', 'not one of Tollgate'],
+])('a period that is %s is a failure, and leaves the window as it is', async (what, reason) => {
+  const { store, prefix } = await open();
+  const limit = { policy: 'daily', amount: 9, beyond: 'refuse', anchorMs: 0, plan: 'starter' } as const;
+  const asked = () => request({ limits: [...hourly(9), limit] });
+  const first = asked();
+  const { counts } = await store.windows.reserve(first);
+  const counter = `d${counts[1]?.period?.startHour}`;
+  const name = `${prefix}:period:{acme}`;
+  const fields = await redis.command('HGETALL', `${prefix}:window:{acme}`);
+  if (what === 'no number') await redis.command('HSET', name, counter, 'x');
+  else await redis.command('SET', name, 'garbage');
+  await expect(store.windows.reserve(asked())).rejects.toThrow(reason);
+  await expect(store.windows.charge('acme', [charged(0, 1)], limit)).rejects.toThrow(reason);
+  expect(await redis.command('HGETALL', `${prefix}:window:{acme}`)).toEqual(fields);
+  // What the window alone decides goes on, and refunds with it.
+  expect(await store.windows.refund('acme', [refundOf(first, 1)])).toBe(1);
 });
 
 test('a window whose head is damaged is a failure, and is left as it is', async () => {

@@ -9,13 +9,15 @@ import {
   parseCharged,
   parseReserved,
   RESERVE_LUA,
+  RESET_PERIOD_LUA,
   type Reserved,
   reserveArguments,
+  resetPeriodArguments,
   type ScriptRequest,
 } from '../../src/store/redis/window/window-scripts.ts';
 import type { UsageHistory, UsageRetention } from '../../src/store/usage-history.ts';
 import type { WindowShape } from '../../src/store/window-arithmetic.ts';
-import type { ChargedUnits } from '../../src/store/windows.ts';
+import type { ChargedUnits, PeriodAnchor, PeriodLimit, WindowStore } from '../../src/store/windows.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 
 const RESET_LUA = scriptText(new URL('../../src/store/redis/window/reset-usage.lua', import.meta.url));
@@ -29,14 +31,22 @@ export interface ScriptedWindows {
     requests: readonly ScriptRequest[],
     freshEpoch: string,
   ): Promise<readonly (Reserved | Error)[]>;
-  charge(key: string, nowMs: number, admitted: readonly ChargedUnits[], freshEpoch: string): Promise<number>;
+  charge(
+    key: string,
+    nowMs: number,
+    admitted: readonly ChargedUnits[],
+    freshEpoch: string,
+    period?: PeriodLimit,
+  ): ReturnType<WindowStore['charge']>;
   reset(key: string): Promise<void>;
+  resetPeriod(key: string, nowMs: number, period: PeriodAnchor): Promise<void>;
   fields(key: string): Promise<Record<string, string>>;
 }
 
 export function scriptedWindows(redis: RedisServer, shape: WindowShape, retention?: UsageRetention): ScriptedWindows {
   const reserveLua = withTestClock(RESERVE_LUA);
   const chargeLua = withTestClock(CHARGE_LUA);
+  const resetPeriodLua = withTestClock(RESET_PERIOD_LUA);
   const setClock = async (nowMs: number) => {
     await redis.command('DEL', 'test:clock');
     await redis.command('RPUSH', 'test:clock', Math.floor(nowMs / 1000), (nowMs % 1000) * 1000);
@@ -48,13 +58,18 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape, retentio
       const reply = await redis.command('EVAL', reserveLua, keys.length, ...keys, ...args);
       return parseReserved(reply, requests, shape);
     },
-    async charge(key, nowMs, admitted, freshEpoch) {
+    async charge(key, nowMs, admitted, freshEpoch, period) {
       await setClock(nowMs);
-      const args = chargeArguments(admitted, shape, freshEpoch, retention);
-      return parseCharged(await redis.command('EVAL', chargeLua, 1, key, ...args));
+      const args = chargeArguments(admitted, period, shape, freshEpoch, retention);
+      return parseCharged(await redis.command('EVAL', chargeLua, 1, key, ...args), period);
     },
     async reset(key) {
       await redis.command('EVAL', RESET_LUA, 3, key, 'no-such-record', 'no-such-grants', '', 'plan');
+    },
+    async resetPeriod(key, nowMs, period) {
+      await setClock(nowMs);
+      const args = resetPeriodArguments(period, '', ['plan']);
+      await redis.command('EVAL', resetPeriodLua, 2, key, 'no-such-record', ...args);
     },
     async fields(key) {
       const flat = (await redis.command('HGETALL', key)) as string[];

@@ -14,6 +14,7 @@ import {
   GRANT_MS,
   type Grant,
   hourly,
+  type PeriodLimit,
   type Refund,
   type ReserveRequest,
   type WindowStore,
@@ -29,7 +30,11 @@ type Executed<T> = T | Promise<T>;
 export interface LinkedStore {
   reserve(request: ReserveRequest): Executed<Grant & { readonly refunded: number }>;
   refund(customer: string, refunds: readonly Refund[]): Executed<number>;
-  charge(customer: string, admitted: readonly ChargedUnits[]): Executed<{ readonly used: number }>;
+  charge(
+    customer: string,
+    admitted: readonly ChargedUnits[],
+    period?: PeriodLimit,
+  ): Executed<Awaited<ReturnType<WindowStore['charge']>>>;
 }
 
 /** Observes what the store runs, whether or not the gateway gets the reply. */
@@ -74,6 +79,7 @@ class ForgetfulNotes implements GrantNotes {
 class SimulatedCustomer implements CustomerCounters {
   readonly hash = new MemoryHash();
   readonly windowOf = () => this.hash;
+  readonly periods = new Map<string, string>();
   readonly notes: GrantNotes;
   /** Units in the usage history, in all hours. */
   history = 0;
@@ -83,9 +89,10 @@ class SimulatedCustomer implements CustomerCounters {
   }
 
   /** @throws Error when more units are refunded than were granted and reported. */
-  readonly addToHistory = (_hour: number, units: number): void => {
+  readonly addToHistory = (_hour: number, units: number): number => {
     this.history += units;
     if (this.history < 0) throw new Error(`the usage history has ${this.history} units`);
+    return units;
   };
 }
 
@@ -120,8 +127,8 @@ export class SimulatedStore implements LinkedStore {
     return refundOnce(this.#of(customer), hourly(0), this.nowMs(), refunds);
   }
 
-  charge(customer: string, admitted: readonly ChargedUnits[]): { readonly used: number } {
-    return chargeOnce(this.#of(customer), HOURLY, this.nowMs(), admitted, this.#newEpoch());
+  charge(customer: string, admitted: readonly ChargedUnits[], period?: PeriodLimit) {
+    return chargeOnce(this.#of(customer), HOURLY, this.nowMs(), admitted, this.#newEpoch(), period);
   }
 
   used(customer: string): number {

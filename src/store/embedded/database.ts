@@ -183,6 +183,13 @@ const MIGRATIONS = [
   ALTER TABLE customer ADD COLUMN period_requests TEXT;
   ALTER TABLE customer ADD COLUMN period_anchor TEXT;
   ALTER TABLE customer ADD COLUMN period_reset_at TEXT;
+  ALTER TABLE grant_note ADD COLUMN anchor TEXT;
+  CREATE TABLE period (
+    customer TEXT NOT NULL,
+    field TEXT NOT NULL,
+    value TEXT NOT NULL,
+    PRIMARY KEY (customer, field)
+  ) STRICT, WITHOUT ROWID;
 `,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;

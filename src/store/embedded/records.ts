@@ -3,6 +3,7 @@ import type { StatementSync } from 'node:sqlite';
 import { isFound } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
 import type { StoreOp } from '../observer.ts';
+import { forgivePeriod } from '../period-counts.ts';
 import { type DecideChange, recordChanges } from '../record-changes.ts';
 import { customerFaults, keyFaults } from '../record-faults.ts';
 import {
@@ -23,7 +24,7 @@ import type { RecordStore } from '../records.ts';
 import { reset } from '../window-arithmetic.ts';
 import { cursorAfter, idBefore, pageOf } from './cursor.ts';
 import type { EmbeddedContext } from './database.ts';
-import { sqliteHashes } from './windows.ts';
+import { sqliteHashes, sqlitePeriods } from './windows.ts';
 
 type KeyRow = Required<KeyFields> & { readonly sha256: string; readonly id: string };
 type CustomerRow = Required<CustomerFields> & { readonly id: string };
@@ -38,6 +39,7 @@ const TABLES_BY_CUSTOMER = [
   'grant_note',
   'bucket',
   'window',
+  'period',
   'notice',
   'notice_mark',
   'notify_secret',
@@ -51,7 +53,7 @@ const TABLES_BY_CUSTOMER = [
 
 /** Returns the records in SQLite. Calls `changed` synchronously with every change. */
 export function embeddedRecords(
-  { database, sql, run, transact }: EmbeddedContext,
+  { database, sql, run, transact, clock }: EmbeddedContext,
   changed: (change: Invalidation) => void,
 ): RecordStore {
   const insertCustomer = database.prepare(insertInto('customer', ['id', ...CUSTOMER_FIELDS]));
@@ -139,6 +141,14 @@ export function embeddedRecords(
       transact('reset_usage', (): CustomerRecord | undefined => {
         reset(hashOf(id));
         sql.run`UPDATE customer SET usage_reset_at = ${resetAt} WHERE id = ${id}`;
+        changed({ kind: 'customer', id });
+        return customerFrom(customerRow(id));
+      }),
+
+    resetPeriod: (id, resetAt, period) =>
+      transact('reset_usage', (): CustomerRecord | undefined => {
+        forgivePeriod(sqlitePeriods(sql, id), period, clock.nowMs());
+        sql.run`UPDATE customer SET period_reset_at = ${resetAt} WHERE id = ${id}`;
         changed({ kind: 'customer', id });
         return customerFrom(customerRow(id));
       }),

@@ -20,17 +20,17 @@ import type { EmbeddedContext } from './database.ts';
 import type { Sql } from './sql.ts';
 
 /**
- * Returns a function that adds units to a customer's hour and day, or subtracts as many as the hour has. Call it only
- * inside a transaction. `hour`: the number of hours since 1970.
+ * Returns a function that adds units to a customer's hour and day, or subtracts as many as the hour has, and returns how
+ * many it added. Call it only inside a transaction. `hour`: the number of hours since 1970.
  */
-export function historyWriter(sql: Sql): (customer: string, hour: number, units: number) => void {
+export function historyWriter(sql: Sql): (customer: string, hour: number, units: number) => number {
   return (customer, hour, units) => {
     const stored =
       units < 0 &&
       sql.get<{ count: number }>`
         SELECT count FROM usage_hour WHERE customer = ${customer} AND hour = ${hour} AND code = ''`;
     const added = units < 0 ? Math.max(units, -(stored ? stored.count : 0)) : units;
-    if (added === 0) return;
+    if (added === 0) return 0;
     const day = Math.floor(hour / 24);
     sql.run`
       INSERT INTO usage_hour (customer, hour, code, count) VALUES (${customer}, ${hour}, '', ${added})
@@ -38,9 +38,10 @@ export function historyWriter(sql: Sql): (customer: string, hour: number, units:
     sql.run`
       INSERT INTO usage_day (customer, day, units) VALUES (${customer}, ${day}, ${added})
       ON CONFLICT DO UPDATE SET units = max(0, units + excluded.units)`;
-    if (added > 0) return;
+    if (added > 0) return added;
     sql.run`DELETE FROM usage_hour WHERE customer = ${customer} AND hour = ${hour} AND count <= 0`;
     sql.run`DELETE FROM usage_day WHERE customer = ${customer} AND day = ${day} AND units <= 0 AND requests = 0`;
+    return added;
   };
 }
 

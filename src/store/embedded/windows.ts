@@ -1,7 +1,15 @@
 /** The hourly windows in SQLite: window-arithmetic.ts over two tables, with one transaction per call. */
 import { NotRunError } from '../errors.ts';
-import { type CustomerCounters, chargeOnce, type GrantNotes, refundOnce, reserveOnce } from '../grants.ts';
+import {
+  type CustomerCounters,
+  chargeOnce,
+  type GrantNotes,
+  refundOnce,
+  reserveOnce,
+  type StoredGrant,
+} from '../grants.ts';
 import type { StoreOp } from '../observer.ts';
+import type { PeriodHash } from '../period-counts.ts';
 import type { Store } from '../store.ts';
 import { HOUR_MS } from '../usage-history.ts';
 import {
@@ -27,17 +35,18 @@ const IDLE_MARGIN_MS = 120_000;
 interface EmbeddedWindowsOptions {
   /** Returns a new random epoch for a window, without white space. */
   readonly newEpoch: () => string;
-  /** Adds units to the usage history, or subtracts as many as there are. `hour`: the number of hours since 1970. */
-  readonly addToHistory?: ((customer: string, hour: number, units: number) => void) | undefined;
+  /** As {@link CustomerCounters.addToHistory}. */
+  readonly addToHistory?: ((customer: string, hour: number, units: number) => number) | undefined;
 }
 
 export function embeddedWindows(
   { sql, run, transact, clock }: EmbeddedContext,
-  { newEpoch, addToHistory = () => undefined }: EmbeddedWindowsOptions,
+  { newEpoch, addToHistory = (_customer, _hour, units) => units }: EmbeddedWindowsOptions,
 ): Pick<Store, 'windows' | 'usages'> {
   const hashOf = sqliteHashes(sql);
   const countersOf = (customer: string): CustomerCounters => ({
     windowOf: () => hashOf(customer),
+    periods: sqlitePeriods(sql, customer),
     notes: grantNotes(sql, customer),
     addToHistory: (hour, units) => addToHistory(customer, hour, units),
   });
@@ -66,10 +75,10 @@ export function embeddedWindows(
     refund: (customer, refunds) =>
       transactOrNot('refund', () => refundOnce(countersOf(customer), hourly(0), clock.nowMs(), refunds)),
 
-    async charge(customer, charged) {
+    async charge(customer, charged, period) {
       checkCharge(charged);
       return transactOrNot('report', () =>
-        chargeOnce(countersOf(customer), HOURLY, clock.nowMs(), charged, newEpoch()),
+        chargeOnce(countersOf(customer), HOURLY, clock.nowMs(), charged, newEpoch(), period),
       );
     },
   };
@@ -93,17 +102,37 @@ export function embeddedWindows(
 function grantNotes(sql: Sql, customer: string): GrantNotes {
   return {
     get(id) {
-      const row = sql.get<{ granted: number; returned: number; hour: number; bucket: number; epochs: string }>`
-        SELECT granted, returned, hour, bucket, epochs FROM grant_note WHERE customer = ${customer} AND id = ${id}`;
-      return row && { ...row, epochs: row.epochs.split(' ') };
+      const row = sql.get<Omit<StoredGrant, 'epochs' | 'anchor'> & { epochs: string; anchor: string | null }>`
+        SELECT granted, returned, hour, bucket, epochs, anchor FROM grant_note
+        WHERE customer = ${customer} AND id = ${id}`;
+      return row && { ...row, epochs: row.epochs.split(' '), anchor: row.anchor ?? undefined };
     },
-    set(id, { granted, returned, hour, bucket, epochs }) {
+    set(id, { granted, returned, hour, bucket, epochs, anchor = null }) {
       sql.run`
-        INSERT OR REPLACE INTO grant_note (customer, id, granted, returned, hour, bucket, epochs)
-        VALUES (${customer}, ${id}, ${granted}, ${returned}, ${hour}, ${bucket}, ${epochs.join(' ')})`;
+        INSERT OR REPLACE INTO grant_note (customer, id, granted, returned, hour, bucket, epochs, anchor)
+        VALUES (${customer}, ${id}, ${granted}, ${returned}, ${hour}, ${bucket}, ${epochs.join(' ')}, ${anchor})`;
     },
     delete(id) {
       sql.run`DELETE FROM grant_note WHERE customer = ${customer} AND id = ${id}`;
+    },
+  };
+}
+
+/** Gives access to a customer's stored periods. Call its methods only inside a transaction. */
+export function sqlitePeriods(sql: Sql, customer: string): PeriodHash {
+  return {
+    get: (field) =>
+      sql.get<{ value: string }>`SELECT value FROM period WHERE customer = ${customer} AND field = ${field}`?.value,
+    set: (field, value) => {
+      sql.run`INSERT OR REPLACE INTO period (customer, field, value) VALUES (${customer}, ${field}, ${value})`;
+    },
+    delete: (field) => {
+      sql.run`DELETE FROM period WHERE customer = ${customer} AND field = ${field}`;
+    },
+    entries: () => {
+      const rows = sql.all<{ field: string; value: string }>`
+        SELECT field, value FROM period WHERE customer = ${customer}`;
+      return rows.map(({ field, value }) => [field, value] as const);
     },
   };
 }

@@ -59,8 +59,13 @@ export class RedisClient extends Redis {
 
   /** Defines the script in a Lua file, see {@link scriptText}. Must be called before the first command is sent. */
   defineScript(file: URL, numberOfKeys: number): RunScript {
-    const name = `tollgate ${basename(file.pathname)}`;
-    this.defineCommand(name, { numberOfKeys, lua: scriptText(file) });
+    return this.defineText(basename(file.pathname), scriptText(file), numberOfKeys);
+  }
+
+  /** The same for a whole script. */
+  defineText(script: string, lua: string, numberOfKeys: number): RunScript {
+    const name = `tollgate ${script}`;
+    this.defineCommand(name, { numberOfKeys, lua });
     return (Reflect.get(this, name) as RunScript).bind(this);
   }
 

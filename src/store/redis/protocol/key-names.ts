@@ -51,6 +51,8 @@ export function redisKeyNames(prefix: string) {
     window: (customer: string) => `${prefix}:window:{${customer}}`,
     /** Hash: grants of the customer that are not settled, by id. */
     grants: (customer: string) => `${prefix}:grants:{${customer}}`,
+    /** Hash: what the customer's days and months count. */
+    period: (customer: string) => `${prefix}:period:{${customer}}`,
     /** String: the secret that signs the customer's notices. */
     notifySecret,
     /** String: the secret before it, which expires when it is no longer in force. */

@@ -18,7 +18,7 @@ import type { IndexedKey, KeyIndex } from './key-index.ts';
 export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, customer: string) => Promise<void>) {
   const { connection, names } = index;
   const deleteKey = connection.client.defineScript(new URL('./delete-key.lua', import.meta.url), 1);
-  const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 9);
+  const deleteKeylessCustomer = connection.client.defineScript(new URL('./delete-customer.lua', import.meta.url), 10);
 
   /** Deletes the keys that have a record, unless it has another id or customer by now. Resolves to the number deleted. */
   const deleteKeys = async (op: StoreOp, entries: readonly IndexedKey[]): Promise<number> => {
@@ -67,6 +67,7 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
         record,
         names.window(customer),
         names.grants(customer),
+        names.period(customer),
         names.notices(customer),
         names.notifySecret(customer),
         names.formerNotifySecret(customer),
@@ -83,7 +84,7 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
       // A unit granted meanwhile began a window again. Its refund would be subtracted from the history of the next customer
       // of this id. HDEL deletes the record with its only field, but not that of a customer created again.
       await sendAll(connection, op, [
-        ['del', names.window(customer), names.grants(customer)],
+        ['del', names.window(customer), names.grants(customer), names.period(customer)],
         ['hdel', record, 'deleting'],
       ]);
       return deletedKeys;

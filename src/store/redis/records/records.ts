@@ -27,6 +27,7 @@ import { isWrongTypeError, named, textFrom } from '../connection/client.ts';
 import type { DataLossDetection, Mark } from '../installation/data-loss-detection.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
+import { RESET_PERIOD_LUA, resetPeriodArguments } from '../window/window-scripts.ts';
 import { CustomerDirectory } from './customer-directory.ts';
 import type { DamagedRecords } from './damaged-records.ts';
 import { redisDeletion } from './deletion.ts';
@@ -62,6 +63,7 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
   const redis = background.client;
   const createRecord = redis.defineScript(new URL('./create-record.lua', import.meta.url), 1);
   const resetUsage = redis.defineScript(new URL('../window/reset-usage.lua', import.meta.url), 3);
+  const resetPeriod = redis.defineText('reset-period', RESET_PERIOD_LUA, 2);
   const registerKey = redis.defineScript(new URL('./register-key.lua', import.meta.url), 2);
   const writeIfUnchanged = redis.defineScript(new URL('./update-record.lua', import.meta.url), 1);
   const index = new KeyIndex(background, names);
@@ -282,6 +284,14 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
           resetAt,
           ...CUSTOMER_FIELDS,
         );
+        return [name, customerRecordFrom(customer, named(CUSTOMER_FIELDS, values))];
+      }),
+
+    resetPeriod: (customer, resetAt, period) =>
+      runProven('reset_usage', async () => {
+        const name = names.customerRecord(customer);
+        const args = resetPeriodArguments(period, resetAt, CUSTOMER_FIELDS);
+        const values = await resetPeriod(names.window(customer), name, ...args);
         return [name, customerRecordFrom(customer, named(CUSTOMER_FIELDS, values))];
       }),
 

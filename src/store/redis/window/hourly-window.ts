@@ -25,10 +25,12 @@ import {
   type ChargedUnits,
   type Grant,
   hourly,
-  type Policy,
+  type PeriodLimit,
   type Refund,
   type ReserveRequest,
+  type WindowLimit,
   type WindowStore,
+  windowsIn,
 } from '../../windows.ts';
 import { WriteRefusals } from '../../write-refusals.ts';
 import type { RedisChannel } from '../connection/channel.ts';
@@ -64,7 +66,7 @@ const DAMAGED_CUSTOMERS = 1000;
 /** Of a call that only refunds. */
 const NOTHING = hourly(0);
 /** Which name the window of a policy has. */
-const WINDOWS = { hourly: 'window' } as const satisfies Record<Policy, keyof RedisKeyNames>;
+const WINDOWS = { hourly: 'window' } as const satisfies Record<WindowLimit['policy'], keyof RedisKeyNames>;
 
 interface WindowCommands {
   /** The library's name for reserve.lua with one window. */
@@ -156,15 +158,15 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     return refunded;
   }
 
-  async charge(customer: string, charged: readonly ChargedUnits[]): Promise<{ used: number }> {
+  async charge(customer: string, charged: readonly ChargedUnits[], period?: PeriodLimit) {
     checkCharge(charged);
     const { connection, names, retention, shape } = this.#options;
     const name = names.window(customer);
-    const args = chargeArguments(charged, shape, this.#newEpoch(), retention);
+    const args = chargeArguments(charged, period, shape, this.#newEpoch(), retention);
     try {
-      return await connection.run('report', async () => ({
-        used: parseCharged(await this.#commands.tollgateCharge(name, ...args)),
-      }));
+      return await connection.run('report', async () =>
+        parseCharged(await this.#commands.tollgateCharge(name, ...args), period),
+      );
     } catch (error) {
       throw notRunOr(error);
     }
@@ -185,7 +187,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
       const requests = waiting.map(({ request }) => request);
       const args = reserveArguments(requests, shape, this.#newEpoch(), retention);
       const windows = waiting.flatMap(({ request: { customer, limits } }) =>
-        limits.map(({ policy }) => this.#options.names[WINDOWS[policy]](customer)),
+        windowsIn(limits).map(({ policy }) => this.#options.names[WINDOWS[policy]](customer)),
       );
       const { rlflxIncr, tollgateReserve } = this.#commands;
       const reply = await (windows.length === 1

@@ -3,10 +3,11 @@
 --
 -- KEYS     the windows of the first reservation, in the order of its limits, then those of the next one, …
 -- ARGV     window.lua's, then for each reservation: its id, need, units of the heaviest request, ahead, hold ms, number of
---          limits, the units that each of these allows, number of refunds, and for each refund: id of the grant, units in
+--          windows, the units that each of these allows, the anchor of its period or '', and if it has one: the units that
+--          it allows, and its terms without the end; number of refunds, and for each refund: id of the grant, units in
 --          total, 1 if it is the last one
 -- Returns  the store time in ms, then for each reservation an error, or `<granted> <units refunded to the first window>`
---          and for each limit ` <wait ms, -1: never> <head>`
+--          and for each window ` <wait ms, -1: never> <head>`, and for a period ` <units> <forgiven> <first hour> <end hour>`
 local AHEAD_DIVISOR, LONG_AHEAD_DIVISOR, LONG_HOLD_MS = 8, 64, 5000
 -- In a small hash, Redis finds the first fields quickly and later ones ever more slowly. The oldest buckets come first.
 -- So a few buckets are read by name; for more, reading the whole hash costs less.
@@ -42,7 +43,7 @@ local function bucketThatFrees(window, toDrop, oldest, newest)
 end
 
 -- Of the reservation that is served. `limitsAt`: of its first limit in ARGV; `firstKey`: of its first window.
-local id, need, heaviest, ahead, holdMs, count, limitsAt, refundsAt, refundsEnd, firstKey
+local id, need, heaviest, ahead, holdMs, count, limitsAt, periodLimit, refundsAt, refundsEnd, firstKey
 
 -- Opens the windows from that at `position` on, and counts what all of them leave, at most `available`. `epochs`: of those
 -- before. A call of its own for each window: its state stays in local variables, which cost less than a table.
@@ -56,6 +57,9 @@ local function reserve(position, available, epochs)
       error(NO_HEAD)
     end
   end
+  if position == 1 and periodLimit then
+    readPeriod()
+  end
   local epoch, used, oldest, newest, holdEnd, changed, refunded = open(window, position, refundsAt, refundsEnd)
   available = math.min(available, math.max(0, limit - used))
   epochs = epochs and epochs .. ' ' .. epoch or epoch
@@ -64,6 +68,13 @@ local function reserve(position, available, epochs)
   if position < count then
     granted, others = reserve(position + 1, available, epochs)
   else
+    if periodLimit then
+      if returned ~= NONE then
+        readPeriod()
+      end
+      available = math.min(available, math.max(0, periodLimit - math.max(0, unitsInPeriod - forgiven)))
+      epochs = epochs .. ' ' .. anchor
+    end
     local divisor = holdMs >= LONG_HOLD_MS and LONG_AHEAD_DIVISOR or AHEAD_DIVISOR
     granted = available - available % heaviest
     if available >= need then
@@ -85,6 +96,9 @@ local function reserve(position, available, epochs)
           end
         end
       end
+    end
+    if granted > 0 and periodLimit then
+      countInPeriod(granted)
     end
   end
   if granted > 0 then
@@ -124,7 +138,11 @@ while ARGV[at] do
   id, need, heaviest = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   ahead, holdMs, count = tonumber(ARGV[at + 3]), tonumber(ARGV[at + 4]), tonumber(ARGV[at + 5])
   limitsAt = at + 6
-  refundsAt = limitsAt + count + 1
+  anchor, periodLimit, refundsAt = ARGV[limitsAt + count], nil, limitsAt + count + 2
+  if anchor ~= '' then
+    definePeriods()
+    periodLimit, included, refundsAt = tonumber(ARGV[refundsAt - 1]), ARGV[refundsAt], refundsAt + 2
+  end
   refundsEnd = refundsAt - 1 + 3 * ARGV[refundsAt - 1]
   customer = string.sub(KEYS[firstKey], prefixEnd + 8)
   grants = grantsPrefix .. customer
@@ -133,7 +151,8 @@ while ARGV[at] do
     call('HDEL', grants, unpack(settled))
   end
   if ok then
-    replies[#replies + 1] = string.format('%d %d ', granted, refunded) .. counts
+    local period = periodLimit and string.format(' %d %d %d %d', unitsInPeriod, forgiven, starts, ends) or ''
+    replies[#replies + 1] = string.format('%d %d ', granted, refunded) .. counts .. period
   else
     -- The error of a command begins with its code, before Redis 7 after the line of the script; that of Lua with a line.
     local text = string.gsub(granted, '^@user_script: ?%d+: %-?', '')

@@ -2,15 +2,28 @@
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
 import { mapAll } from '../../../base/non-empty.ts';
+import { anchorText, limitCountOf, termsOf } from '../../period-counts.ts';
 import { dayName, HOUR_MS, hourName, type UsageRetention } from '../../usage-history.ts';
-import type { WindowShape } from '../../window-arithmetic.ts';
-import type { ChargedUnits, Grant, LimitCount, ReserveRequest } from '../../windows.ts';
+import { HOURLY, type WindowShape } from '../../window-arithmetic.ts';
+import {
+  type ChargedUnits,
+  type Grant,
+  isPeriod,
+  type LimitCount,
+  type PeriodAnchor,
+  type PeriodLimit,
+  periodIn,
+  type ReserveRequest,
+  windowsIn,
+} from '../../windows.ts';
 import { scriptText } from '../connection/client.ts';
 import { UnexpectedReplyError } from '../protocol/redis-errors.ts';
 
 export const WINDOW_LUA = scriptText(new URL('./window.lua', import.meta.url));
-export const RESERVE_LUA: string = WINDOW_LUA + read('reserve.lua');
-export const CHARGE_LUA: string = WINDOW_LUA + read('charge.lua');
+const BEGINNING = WINDOW_LUA + read('period.lua');
+export const RESERVE_LUA: string = BEGINNING + read('reserve.lua');
+export const CHARGE_LUA: string = BEGINNING + read('charge.lua');
+export const RESET_PERIOD_LUA: string = BEGINNING + read('reset-period.lua');
 
 type ScriptArgument = string | number;
 
@@ -30,8 +43,11 @@ export function reserveArguments(
 ): ScriptArgument[] {
   const args = windowArguments(shape, freshEpoch, retention);
   for (const { grant, need, heaviest = 1, ahead, limits, holdMs, refunds } of requests) {
-    args.push(grant, need, heaviest, ahead, holdMs, limits.length);
-    for (const { amount } of limits) args.push(amount);
+    const period = periodIn(limits);
+    args.push(grant, need, heaviest, ahead, holdMs, period ? limits.length - 1 : limits.length);
+    for (const limit of limits) if (!isPeriod(limit)) args.push(limit.amount);
+    if (period === undefined) args.push('');
+    else args.push(anchorText(period), period.beyond === 'allow' ? UNLIMITED : period.amount, termsOf(period));
     args.push(refunds.length);
     for (const { grant: id, units, isFinal } of refunds) args.push(id, units, isFinal ? 1 : 0);
   }
@@ -40,12 +56,23 @@ export function reserveArguments(
 
 export function chargeArguments(
   charged: readonly ChargedUnits[],
+  period: PeriodLimit | undefined,
   shape: WindowShape,
   freshEpoch: string,
   retention?: UsageRetention,
 ): ScriptArgument[] {
+  const ofPeriod = period ? [anchorText(period), termsOf(period)] : ['', ''];
   const entries = charged.flatMap(({ grant, ageMs, units }) => [grant, ageMs, units]);
-  return [...windowArguments(shape, freshEpoch, retention), ...entries];
+  return [...windowArguments(shape, freshEpoch, retention), ...ofPeriod, ...entries];
+}
+
+/** `resetAt`: the time as the record has it. `fields`: of the record, which the script returns. */
+export function resetPeriodArguments(
+  period: PeriodAnchor,
+  resetAt: string,
+  fields: readonly string[],
+): ScriptArgument[] {
+  return [...windowArguments(HOURLY, '', undefined), anchorText(period), resetAt, ...fields];
 }
 
 /** Without a retention, no usage history is written. */
@@ -88,8 +115,12 @@ export function parseReserved(
   });
 }
 
-/** Number of words that the reply has for each limit: the wait, and the head of the window. */
-const WORDS_OF_LIMIT = 6;
+/** More than any count of units. */
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
+/** Number of words that the reply has for each window: the wait, and its head. */
+const WORDS_OF_WINDOW = 6;
+/** The same of a period: its units, those forgiven, its first hour and its end hour. */
+const WORDS_OF_PERIOD = 4;
 
 function reservedFrom(
   text: string,
@@ -99,24 +130,38 @@ function reservedFrom(
 ): Reserved | Error {
   const words = text.split(' ');
   const [granted, refunded] = [Number(words[0]), Number(words[1])];
-  let isWhole = words.length === 2 + WORDS_OF_LIMIT * limits.length && Number.isSafeInteger(granted + refunded);
-  const counts = mapAll(limits, ({ policy, amount }, index): LimitCount => {
-    const first = 2 + WORDS_OF_LIMIT * index;
+  const period = periodIn(limits);
+  const periodAt = words.length - (period ? WORDS_OF_PERIOD : 0);
+  const windows = windowsIn(limits);
+  let isWhole = periodAt === 2 + WORDS_OF_WINDOW * windows.length && Number.isSafeInteger(granted + refunded);
+  const counts = mapAll(windows, ({ policy, amount }, index): LimitCount => {
+    const first = 2 + WORDS_OF_WINDOW * index;
     const [waitMs, used, holdEndMs] = [Number(words[first]), Number(words[first + 2]), Number(words[first + 5])];
     isWhole &&= Number.isSafeInteger(waitMs + used + holdEndMs);
     return { policy, free: Math.max(0, amount - used), used, waitMs, epoch: words[first + 1] ?? '', holdEndMs };
   });
+  const counted = period && periodFrom(period, words.slice(periodAt).map(Number), storeTimeMs, counts[0].holdEndMs);
+  if (!isWhole || counted === 'unexpected') return new UnexpectedReplyError('reserve');
   const bucket = Math.floor((storeTimeMs + holdMs) / bucketMs);
-  return isWhole ? { granted, refunded, counts, bucket, storeTimeMs } : new UnexpectedReplyError('reserve');
+  return { granted, refunded, counts: counted ? [...counts, counted] : counts, bucket, storeTimeMs };
+}
+
+function periodFrom(limit: PeriodLimit, numbers: readonly number[], nowMs: number, holdEndMs: number) {
+  const [counted = Number.NaN, forgiven = 0, startHour = 0, endHour = 0] = numbers;
+  if (!Number.isSafeInteger(counted + forgiven + startHour + endHour)) return 'unexpected';
+  return limitCountOf(limit, { counted, forgiven, startHour, endHour }, nowMs, holdEndMs);
 }
 
 /**
- * Parses the number of units that are counted after charge.lua.
- * @throws UnexpectedReplyError when the reply is not an integer.
+ * Parses the numbers of units that are counted after charge.lua.
+ * @throws UnexpectedReplyError when the reply has another form.
  */
-export function parseCharged(reply: unknown): number {
-  if (typeof reply !== 'number' || !Number.isSafeInteger(reply)) throw new UnexpectedReplyError('charge');
-  return reply;
+export function parseCharged(reply: unknown, limit: PeriodLimit | undefined) {
+  const [nowMs, used, ...numbers]: unknown[] = Array.isArray(reply) ? reply : [];
+  const isWhole = typeof nowMs === 'number' && typeof used === 'number' && Number.isSafeInteger(nowMs + used);
+  const period = limit && isWhole ? periodFrom(limit, numbers.map(Number), nowMs, 0) : undefined;
+  if (!isWhole || period === 'unexpected') throw new UnexpectedReplyError('charge');
+  return { used, period };
 }
 
 function read(file: string): string {

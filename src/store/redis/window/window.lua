@@ -1,4 +1,5 @@
--- Hourly windows of customers: the common beginning of reserve.lua and charge.lua, sent with each as one script.
+-- Hourly windows of customers: the common beginning of reserve.lua and charge.lua, sent with each, and with period.lua,
+-- as one script.
 -- For the algorithm and its proof see ../../window-arithmetic.ts and ../../grants.ts, which must give the same results.
 --
 -- KEYS     windows, named `<prefix>:window:{<customer>}`: each a hash with one field per bucket (index -> units) and the field `head`
@@ -30,11 +31,13 @@ local tryCall = redis.pcall
 -- All windows have the same prefix.
 local prefixEnd = string.find(KEYS[1], ':window:{', 1, true)
 local prefix = string.sub(KEYS[1], 1, prefixEnd)
-local usagePrefix, usageDaysPrefix, grantsPrefix = prefix .. 'usage:', prefix .. 'usage-days:', prefix .. 'grants:'
+local usagePrefix, usageDaysPrefix = prefix .. 'usage:', prefix .. 'usage-days:'
+local grantsPrefix, periodPrefix = prefix .. 'grants:', prefix .. 'period:'
 
 -- Of each customer a hash `<prefix>:grants:{<customer>}`: the id of a grant -> `<granted> <returned> <hour> <bucket> <epochs
--- of its windows>`. A void one has granted 0 units. The field `kept` keeps the hash, and with it its expiry, while it has no
--- grant. The expiry is put off once an hour, so each grant is kept for at least one.
+-- of its windows>`, and ` <anchor of its period>` if it has one. A void one has granted 0 units. The field `kept` keeps the
+-- hash, and with it its expiry, while it has no grant. The expiry is put off once an hour, so each grant is kept for at
+-- least one.
 local GRANT_FORMAT, GRANT_PATTERN, VOID, KEPT = '%d 0 %d %d %s', '^(%d+) (%d+) (%d+) (-?%d+) (.+)$', '-', 'kept'
 local GRANTS_EXPIRE_MS = 2 * HOUR_MS
 -- The customer whose windows are open, with its braces, and the name of its grants.
@@ -71,10 +74,10 @@ end
 -- Names of the hour of the last call. The gateway's clock is usually right, so they need not be computed.
 local namedHour, dayName, hourField, yearName, dayField = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9], ARGV[10]
 
--- Adds units to the customer's usage history. `hour`: the number of hours since 1970.
+-- Adds units to the customer's usage history, and returns how many, as addTo does. `hour`: the number of hours since 1970.
 local function addToHistory(hour, units)
   if hourRetentionDays == 0 or units == 0 then
-    return
+    return units
   end
   local day = math.floor(hour / 24)
   if hour ~= namedHour then
@@ -87,6 +90,7 @@ local function addToHistory(hour, units)
   if units ~= 0 then
     addTo(usageDaysPrefix .. customer .. yearName, dayField, units, day + 366 + dayRetentionDays)
   end
+  return units
 end
 
 -- Called when the oldest bucket is unknown, after a pause of more than MAX_STEPS buckets, or when the clock went back.
@@ -148,6 +152,9 @@ local function noteRefunds(first, last)
   end
 end
 
+-- See period.lua.
+local definePeriods, refundPeriod
+
 -- Drops expired buckets and applies refunds: the first window of a reservation notes those in ARGV from `first` to `last`.
 -- `position`: among the windows of the reservation. The usage history counts the units of the first one.
 -- Returns the fields of the head, whether they have changed, and the number of refunded units.
@@ -175,7 +182,12 @@ local function open(window, position, first, last)
     -- The history has what any epoch of this lineage granted. A deletion and a loss of data begin another lineage. An hour
     -- that is closed changes no more.
     if position == 1 and (isCurrent or string.match(grantEpoch, LINEAGE) == string.match(epoch, LINEAGE)) then
-      addToHistory(now < (hour + 1) * HOUR_MS + HOUR_CLOSES_MS and hour or thisHour, -units)
+      local openHour = now < (hour + 1) * HOUR_MS + HOUR_CLOSES_MS and hour or thisHour
+      local fromHistory, anchor = -addToHistory(openHour, -units), string.match(epochs, '%l+/%d+/%d+$')
+      if anchor and fromHistory > 0 then
+        definePeriods()
+        refundPeriod(anchor, openHour, fromHistory)
+      end
     end
     local counted = isCurrent and tonumber(call('HGET', window, bucket))
     if counted then

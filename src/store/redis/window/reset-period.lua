@@ -1,0 +1,17 @@
+
+-- Resets the period of the present: what it has counted may be used again.
+--
+-- KEYS     the customer's window, and its record
+-- ARGV     window.lua's, then the anchor, the time, and field names
+-- Returns  the resulting values of those fields of the record. Does not create a missing record.
+customer, anchor = string.sub(KEYS[1], prefixEnd + 8), ARGV[11]
+definePeriods()
+readPeriod()
+-- Written first, as in reset-usage.lua.
+if call('HGET', KEYS[2], 'plan') then
+  call('HSET', KEYS[2], 'period_reset_at', ARGV[12])
+end
+if unitsInPeriod > 0 then
+  call('HSET', periodPrefix .. customer, counter .. ':forgiven', unitsInPeriod)
+end
+return call('HMGET', KEYS[2], unpack(ARGV, 13))
