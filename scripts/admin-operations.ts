@@ -126,7 +126,8 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     operationId: 'resetUsage',
     tag: 'customers',
     summary: 'Set the usage of a customer to 0',
-    success: 'The whole quota is available again.',
+    description: '422 if a period is to be reset, and the customer has none.',
+    success: 'The whole limit is available again.',
   },
   'GET /admin/v1/customers/:id/usage/history': {
     operationId: 'getUsageHistory',

@@ -81,11 +81,15 @@ export function addUsageCommands(program: Command): void {
 
   destructiveCommand(usage, 'reset', "reset a customer's usage, so that its whole quota is available again")
     .addArgument(customerArgument())
-    .action(async (customer, options) => {
+    .addOption(
+      new Option('--window <window>', 'what is reset').choices(['hour', 'period'] as const).default('hour' as const),
+    )
+    .action(async (customer, { window, ...options }) => {
       const client = await connect(options);
-      await confirm(options, () => `Reset the usage of customer ${customer}?`);
-      await client.call('DELETE /admin/v1/customers/:id/usage', { id: customer });
-      await print(`The usage of customer ${customer} is reset.\n`);
+      const what = window === 'hour' ? 'usage' : 'usage of the present day or month';
+      await confirm(options, () => `Reset the ${what} of customer ${customer}?`);
+      await client.call('DELETE /admin/v1/customers/:id/usage', { id: customer, query: { window } });
+      await print(`The ${what} of customer ${customer} is reset.\n`);
     });
 
   addHistoryCommands(usage);

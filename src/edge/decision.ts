@@ -295,7 +295,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     if (route?.purpose === 'usage_history') {
       context.usage = await route.history.of(customer);
     } else {
-      const usage = await quota.recentUsage(customer, limit.requestsPerHour);
+      const usage = await quota.recentUsage(customer, limit);
       context.usage = { customer: customer.id, plan, ...usageDocument(usage) };
     }
     return recheck(context);
@@ -318,8 +318,9 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
   function quotaHeaders<Headers>(form: Form<Headers>, { admitted }: RequestContext): Headers | undefined {
     if (admitted?.limits === undefined) return undefined;
     const { admission, burst, limits } = admitted;
-    const states = mapAll(limits, ({ policy, amount }, index) => {
-      return { policy, amount, remaining: admission.remaining(index), resetSeconds: admission.resetSeconds(index) };
+    const states = mapAll(limits, (limit, index) => {
+      const remaining = Math.max(0, admission.remaining(index));
+      return { ...limit, remaining, resetSeconds: admission.resetSeconds(index) };
     });
     return rateLimitHeaders(form, states, burst, clock.nowMs());
   }

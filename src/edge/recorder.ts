@@ -8,6 +8,7 @@ import type { Logger } from '../observability/logger.ts';
 import type { BrowserUseOutcome, Metrics, ResponseSource } from '../observability/metrics.ts';
 import type { RecentRefusals } from '../observability/recent-refusals.ts';
 import { DamagedRecordError, type StoreUnavailableError } from '../store/errors.ts';
+import { type PeriodLimit, periodIn } from '../store/windows.ts';
 import { isClientFault } from '../upstream/failures.ts';
 import type { ForwardOutcome } from '../upstream/forward-request.ts';
 import { BURST_POLICY } from './rate-limit-headers.ts';
@@ -201,6 +202,8 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
           context.quota = mode;
           context.shadow = decision.shadow;
           metrics.quotaDecision(plan, limits[0].policy, leavesAtMost(5, decision, limits) ? 'near' : 'allowed', mode);
+          const overage = overageIn(decision, limits);
+          if (overage !== undefined) metrics.quotaDecision(plan, overage, 'overage', mode);
           if (leavesAtMost(2, decision, limits)) {
             history?.near(context.customer ?? '', Math.floor((100 * usedOf(decision, limits)) / limits[0].amount));
           }
@@ -324,6 +327,12 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
 /** Returns what identifies a request in log lines about it. */
 function idsOf({ requestId, traceId }: RequestContext) {
   return { request_id: requestId, trace_id: traceId };
+}
+
+/** Returns the policy of the period that this request exceeds; undefined if none. */
+function overageIn({ admission }: AdmittedDecision, limits: Limits): PeriodLimit['policy'] | undefined {
+  const period = periodIn(limits);
+  return period && admission.remaining(limits.length - 1) < 0 ? period.policy : undefined;
 }
 
 /** Returns the units of the hour that are used with this request. */

@@ -7,7 +7,7 @@ import type { Policy } from '../store/windows.ts';
 import { FAILURE_PROBLEMS, isClientFault, type UpstreamFailure } from '../upstream/failures.ts';
 import { type KeyRefusalSettings, newKeyAdvice } from './credentials.ts';
 import { findPathFault } from './path.ts';
-import { asFlatList, BURST_POLICY, burstExceededHeaders, rateLimitHeaders } from './rate-limit-headers.ts';
+import { BURST_POLICY, burstExceededHeaders, lastToEnd, refusalHeaders } from './rate-limit-headers.ts';
 import type { RouteLife } from './route-life.ts';
 import { listed, type PublicRouteTable } from './routes.ts';
 
@@ -101,25 +101,29 @@ export function limitExceeded(
     const detail = `This request takes ${units} units, and the ${policy} limit of this account is ${amount}: waiting does not help.`;
     return { code, detail, members: { units, limit: amount, policy } };
   }
-  const { resetSeconds } = decision;
   if (code === 'burst_exceeded') {
-    const what = `More than ${decision.burstLimit} requests arrived within a second.`;
+    const { burstLimit, resetSeconds } = decision;
+    const what = `More than ${burstLimit} requests arrived within a second.`;
     return tooMany(code, what, resetSeconds, burstExceededHeaders(decision, nowMs), [BURST_POLICY]);
   }
   const { violated, units, burst } = decision;
-  const states = mapAll(violated, (limit) => ({ remaining: 0, ...limit, resetSeconds }));
+  const states = mapAll(violated, (limit) => ({ remaining: 0, ...limit }));
   const what = states.map(({ policy, amount, remaining }) =>
     remaining === 0
       ? `All ${amount} requests ${PERIOD[policy]} are used.`
       : `This request takes ${units} units, and ${remaining} of the ${amount} ${PERIOD[policy]} are left.`,
   );
-  const headers = rateLimitHeaders(asFlatList, states, burst, nowMs);
   const policies = violated.map(({ policy }) => policy);
-  const problem = tooMany(code, what.join(' '), resetSeconds, headers, policies);
+  const { resetSeconds, endsAtMs } = lastToEnd(states);
+  const problem = tooMany(code, what.join(' '), resetSeconds, refusalHeaders(states, burst, nowMs), policies, endsAtMs);
   return units === 1 ? problem : { ...problem, members: { ...problem.members, units } };
 }
 
-const PERIOD: Readonly<Record<Policy, string>> = { hourly: 'of the last hour' };
+const PERIOD: Readonly<Record<Policy, string>> = {
+  hourly: 'of the last hour',
+  daily: 'of this day',
+  monthly: 'of this month',
+};
 
 function tooMany(
   code: 'quota_exceeded' | 'burst_exceeded',
@@ -127,12 +131,14 @@ function tooMany(
   resetSeconds: number,
   headers: readonly string[],
   policies: readonly string[],
+  resetsAtMs?: number,
 ): Problem {
+  const resets_at = resetsAtMs === undefined ? undefined : new Date(resetsAtMs).toISOString();
   return {
     code,
-    detail: `${what} ${tryAgainIn(resetSeconds)}`,
+    detail: `${what} ${resets_at === undefined ? tryAgainIn(resetSeconds) : `Try again after ${resets_at}.`}`,
     headers: ['Retry-After', String(resetSeconds), ...headers],
-    members: { 'violated-policies': policies },
+    members: { 'violated-policies': policies, ...(resets_at !== undefined && { resets_at }) },
   };
 }
 

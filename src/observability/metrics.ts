@@ -19,8 +19,8 @@ type AuthResult = keyof Definitions['tollgate_auth_total']['labels']['result'];
 export type ReloadResult = keyof Definitions['tollgate_config_reloads_total']['labels']['result'];
 type NoticeAttempt = Definitions['tollgate_notices_attempts_total']['labels'];
 export type BrowserUseOutcome = 'allowed' | 'refused';
-type QuotaPolicy = 'hourly' | 'burst' | 'concurrent' | 'shadow';
-type QuotaOutcome = 'allowed' | 'near' | 'denied' | 'shadow_denied' | 'store_error';
+type QuotaPolicy = 'hourly' | 'daily' | 'monthly' | 'burst' | 'concurrent' | 'shadow';
+type QuotaOutcome = 'allowed' | 'near' | 'overage' | 'denied' | 'shadow_denied' | 'store_error';
 
 const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);
 const DAMAGE_SERIES = Object.entries(DAMAGES).flatMap(([kind, faults]) =>

@@ -176,7 +176,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       notices: store.notices,
       testNotices: (customer) => notices.test(customer),
       history: store.usageHistory,
-      usage: (customer, requestsPerHour) => quota.hourly.usage(customer, requestsPerHour),
+      usage: (customer, limits) => quota.hourly.usage(customer, limits),
       leaseState: (customer) => dataPlane.leaseState(customer),
       refusals: (customer) => dataPlane.refusals(customer),
       status: () => {

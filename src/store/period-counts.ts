@@ -20,7 +20,7 @@ export interface PeriodHash {
 }
 
 /** Hours for which a period is kept after its end. */
-export const KEPT_HOURS = 40 * 24;
+const KEPT_HOURS = 40 * 24;
 
 const PER: Readonly<Record<PeriodLimit['policy'], Per>> = { daily: 'day', monthly: 'month' };
 const ANCHOR = /^(day|month)\/(\d+)\/(\d+)$/;

@@ -42,13 +42,18 @@ export function hourly(amount: number): readonly [WindowLimit] {
 }
 
 export function isPeriod(limit: Limit): limit is PeriodLimit {
-  return 'anchorMs' in limit;
+  return limit.policy === 'daily' || limit.policy === 'monthly';
 }
 
 /** Returns the limit of a period, which is the last one. */
 export function periodIn(limits: Limits): PeriodLimit | undefined {
   const last = limits.at(-1);
   return last !== undefined && isPeriod(last) ? last : undefined;
+}
+
+/** Returns whether two limits bound the same units, though perhaps by different amounts. */
+export function isSameCounter(a: Limit, b: Limit): boolean {
+  return a.policy === b.policy && (!isPeriod(a) || !isPeriod(b) || a.anchorMs === b.anchorMs);
 }
 
 /** Returns the limits that have windows. */

@@ -13,14 +13,14 @@ it.each([
   [3241, 'in about 55 minutes'],
   [3600, 'in about 60 minutes'],
 ])('a wait of %i s reads "%s", and never shorter than it is', (resetSeconds, words) => {
-  const asked = {
+  const [hour] = hourly(1000);
+  const decision = {
     outcome: 'quota_exceeded',
-    violated: hourly(1000),
+    violated: [{ ...hour, resetSeconds }],
     units: 1,
     burst: undefined,
     mode: 'store',
   } as const;
-  const decision = { ...asked, resetSeconds };
   const { detail, headers } = limitExceeded(decision, 0);
   expect(detail).toBe(`All 1000 requests of the last hour are used. Try again ${words}.`);
   expect(headers).toContain(String(resetSeconds));

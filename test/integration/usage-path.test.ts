@@ -51,6 +51,7 @@ describe.each(STORES)('the usage path over $name', ({ start }) => {
       remaining: 1000,
       reset_seconds: 0,
       window_seconds: 3600,
+      period: null,
     });
     expect(unused.headers.get('cache-control')).toBe('no-store');
     expect(unused.headers.get('content-type')).toBe('application/json');

@@ -119,7 +119,7 @@ const RELOAD = '/admin/v1/config/reload';
 
 /** What it does not take; a customer without a limit where there is nothing else to do wrong. */
 function unsuitable({ method, path }: Operation): Given {
-  if (method === 'GET') return { names: ['limitless'], query: '?nonsense=1' };
+  if (method === 'GET' || path.endsWith('/usage')) return { names: ['limitless'], query: '?nonsense=1' };
   if (path === PREVIEW) return { body: 'nonsense: 1', type: 'text/yaml' };
   return { names: [nameFor(path)], body: { nonsense: 1 } };
 }

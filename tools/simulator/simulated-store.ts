@@ -269,10 +269,10 @@ export class StoreLink implements WindowStore {
     );
   }
 
-  charge(customer: string, admitted: readonly ChargedUnits[]): Promise<{ readonly used: number }> {
+  charge(customer: string, admitted: readonly ChargedUnits[], period?: PeriodLimit): ReturnType<WindowStore['charge']> {
     this.counts.reports++;
     return this.#call(
-      () => this.#store.charge(customer, admitted),
+      () => this.#store.charge(customer, admitted, period),
       () => {
         for (const units of admitted) this.#noteReported(units);
       },

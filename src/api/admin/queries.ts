@@ -34,6 +34,11 @@ const WALL_TIME_MS = TIME.transform((time) => Date.parse(time)).optional();
 export const FROM = WALL_TIME_MS.describe("The start of the range, inclusive, by the store's clock.");
 export const TO = WALL_TIME_MS.describe("The end of the range, exclusive, by the store's clock.");
 
+export const WINDOW = z
+  .enum(['hour', 'period'], 'must be hour or period')
+  .default('hour')
+  .describe('What is reset: the last hour, or the present day or month.');
+
 const DAYS = integer(1, 99_999).optional();
 export const UNUSED_DAYS = DAYS.describe(
   'Only keys that are neither revoked nor expired, and that were last used (or, if never used, created) at least this many days ago.',

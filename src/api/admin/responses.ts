@@ -55,12 +55,14 @@ export const LIMIT_SOURCE = z
   );
 export const LIMIT_PROBLEM = TEXT.describe('Why there is no limit. Requests of such customers get 403.');
 
+const BEYOND = z.enum(['refuse', 'allow']).describe('Requests beyond it: refused, or served and counted as overage.');
+
 export const EFFECTIVE_PERIOD = z
   .object({
     per: z.enum(['day', 'month']),
     limit: z.int().min(1),
     limit_source: z.enum(['override', 'customer', 'plan']),
-    beyond: z.enum(['refuse', 'allow']).describe('Requests beyond it: refused, or served and counted as overage.'),
+    beyond: BEYOND,
   })
   .nullable()
   .describe('The limit of a day or month; null if the plan has none, or if there is no limit.');
@@ -134,6 +136,19 @@ export const USAGE = z.object({
   remaining: COUNT,
   reset_seconds: COUNT.describe('Time until more requests are available; 0 if nothing is used.'),
   window_seconds: z.int().meta({ const: 3600 }),
+  period: z
+    .object({
+      per: z.enum(['day', 'month']),
+      limit: z.int().min(1),
+      used: COUNT.describe('As that of the hour. Without what a reset of the period forgave.'),
+      remaining: COUNT,
+      overage: COUNT.describe('Used beyond the limit so far.'),
+      starts_at: TIME,
+      ends_at: TIME,
+      beyond: BEYOND,
+    })
+    .nullable()
+    .describe('The present day or month; null if the plan has none.'),
 });
 export type UsageDocument = z.output<typeof USAGE>;
 

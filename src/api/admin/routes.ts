@@ -53,7 +53,7 @@ export const ADMIN_ROUTES = {
     reply: document.PORTAL_TOKEN,
   },
   'GET /admin/v1/customers/:id/usage': { reply: document.USAGE },
-  'DELETE /admin/v1/customers/:id/usage': {},
+  'DELETE /admin/v1/customers/:id/usage': { query: z.strictObject({ window: query.WINDOW }) },
   'GET /admin/v1/customers/:id/usage/history': {
     query: z.strictObject({ ...RANGE, step: query.STEP }),
     reply: document.USAGE_HISTORY,

@@ -21,7 +21,7 @@ import type { CustomerRecord, TemporaryLimit } from '../../store/record-fields.t
 import type { RecordStore } from '../../store/records.ts';
 import type { StoreStatus } from '../../store/store.ts';
 import type { UsageHistory } from '../../store/usage-history.ts';
-import type { UsageReader } from '../../store/windows.ts';
+import type { Limits, UsageReader } from '../../store/windows.ts';
 import type { SourceOf } from '../frame/document-of.ts';
 import type { HandlersOf } from '../frame/routes.ts';
 import type { Preview } from '../reload/preview.ts';
@@ -85,7 +85,7 @@ export interface AdminDependencies {
   /** Sends a test notice once to the customer's endpoint, or if undefined to those of the configuration. */
   testNotices(customer: CustomerRecord | undefined): Promise<readonly TestedEndpoint[]>;
   /** Returns the usage of one customer. Rejects with StoreUnavailableError. */
-  usage(customer: string, requestsPerHour: number): Promise<Usage>;
+  usage(customer: string, limits: Limits): Promise<Usage>;
   status(): GatewayStatus;
   /** Returns the page and the files of the listener. Always the same ones. */
   pageFiles(): Promise<PageFiles>;

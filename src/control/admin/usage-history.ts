@@ -14,6 +14,7 @@ import {
   type HistoryRange,
   type UsageHistory,
 } from '../../store/usage-history.ts';
+import { hourly } from '../../store/windows.ts';
 import { isoTime } from '../frame/document-of.ts';
 import { Refusal, requireCustomer } from '../frame/refusal.ts';
 import type { AdminContext, Handlers } from './dependencies.ts';
@@ -138,7 +139,7 @@ async function nearCustomers(context: AdminContext, history: UsageHistory, { abo
   const read = [];
   for (const piece of piecesOf(worst, USAGES_AT_ONCE)) {
     const usages = piece.map(async ({ limit, percent, ...usage }) => {
-      const { resetSeconds } = await context.usage(usage.customer, limit ?? 0);
+      const { resetSeconds } = await context.usage(usage.customer, hourly(limit ?? 0));
       return { ...usage, limit: limit ?? 0, percent: percent ?? 0, resetSeconds };
     });
     read.push(...(await Promise.all(usages)));

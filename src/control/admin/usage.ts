@@ -1,7 +1,8 @@
 import { isUnreadable, isValidKey } from '../../customers/keys/key-state.ts';
-import { type EffectiveLimit, secondsUntilUnits } from '../../customers/quota/effective-limit.ts';
+import { type EffectiveLimit, limitsOf, secondsUntilUnits } from '../../customers/quota/effective-limit.ts';
 import type { Usage } from '../../customers/quota/hourly-quota.ts';
 import type { RecentRefusal } from '../../observability/recent-refusals.ts';
+import { type PeriodAnchor, periodIn } from '../../store/windows.ts';
 import { isoTime } from '../frame/document-of.ts';
 import { noSuchCustomer, possibleCustomerId, Refusal, requireCustomer } from '../frame/refusal.ts';
 import type { AdminContext, Handlers } from './dependencies.ts';
@@ -24,19 +25,22 @@ export function usageHandlers(context: AdminContext) {
       const customer = await requireCustomer(records, id);
       const limit = effectiveLimit(customer);
       if (!limit.found) throw new Refusal('unprocessable', limit.reason);
-      return usage(customer.id, limit.requestsPerHour);
+      return usage(customer.id, limitsOf(limit, customer, currentPlan(customer.plan)));
     },
-    async 'DELETE /admin/v1/customers/:id/usage'({ id }, res) {
+    async 'DELETE /admin/v1/customers/:id/usage'({ id, query: { window } }, res) {
       const customer = possibleCustomerId(id);
       const resetAt = isoTime(clock.nowMs());
-      if ((await records.resetUsage(customer, resetAt)) === undefined) noSuchCustomer();
-      await context.recordChange(res, { action: 'usage.reset', customer });
+      const period = window === 'period' ? await requirePeriod(customer) : undefined;
+      const reset = period ? records.resetPeriod(customer, resetAt, period) : records.resetUsage(customer, resetAt);
+      if ((await reset) === undefined) noSuchCustomer();
+      await context.recordChange(res, { action: 'usage.reset', customer, ...(period && { details: { window } }) });
     },
     async 'GET /admin/v1/customers/:id/explain'({ id }) {
       const customer = await requireCustomer(records, id);
       const limit = effectiveLimit(customer);
       const suspension = suspensionMembers(customer, limitClock);
-      const used = limit.found ? await unlessUnavailable(() => usage(customer.id, limit.requestsPerHour)) : undefined;
+      const limits = limit.found ? limitsOf(limit, customer, currentPlan(customer.plan)) : undefined;
+      const used = limits && (await unlessUnavailable(() => usage(customer.id, limits)));
       const [{ leases, refusedForMs }, refused] = await Promise.all([leaseState(customer.id), refusals(customer.id)]);
       return {
         customer: customer.id,
@@ -56,6 +60,14 @@ export function usageHandlers(context: AdminContext) {
       };
     },
   } satisfies Partial<Handlers>;
+
+  async function requirePeriod(id: string): Promise<PeriodAnchor> {
+    const customer = await requireCustomer(records, id);
+    const limit = effectiveLimit(customer);
+    const period = limit.found ? periodIn(limitsOf(limit, customer)) : undefined;
+    if (period) return period;
+    throw new Refusal('unprocessable', limit.found ? 'The plan of the customer has no period.' : limit.reason);
+  }
 
   /** Returns what the best of the customer's valid keys allows. */
   async function keysOf(customer: string): Promise<KeysOf> {
@@ -88,6 +100,9 @@ function verdictOf(
   if (keys === 'unreadable') return refused('the scopes or allowed addresses of its valid keys are unreadable');
   if (suspended) return refused(`the customer is suspended${suspendedUntil ? ` until ${suspendedUntil}` : ''}`);
   if (!limit.found) return refused('it has no limit');
+  if (used?.period?.remaining === 0 && used.period.beyond === 'refuse') {
+    return refused(`the limit of this ${used.period.per} is used up; the next one begins at ${used.period.endsAt}`);
+  }
   if (used?.remaining === 0) {
     const seconds = secondsUntilUnits(used.resetSeconds, used.used, limit, clock);
     const wait = seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`;

@@ -6,6 +6,7 @@ import type { Response } from 'express';
 import { PORTAL_SCOPES } from '../../api/admin/allowed-values.ts';
 import type { PORTAL_ROUTES } from '../../api/portal/portal-routes.ts';
 import { keyState } from '../../customers/keys/key-state.ts';
+import { limitsOf } from '../../customers/quota/effective-limit.ts';
 import { type BoundCookie, createBinding } from '../../pages/bound-cookie.ts';
 import { type PortalSession, portalSecretHash } from '../../store/portal-sessions.ts';
 import type { CustomerRecord, KeyRecord } from '../../store/record-fields.ts';
@@ -65,7 +66,7 @@ export function portalHandlers(
       const { customer } = visitOf(res);
       const limit = context.effectiveLimit(customer);
       if (!limit.found) throw new Refusal('quota_not_configured', 'Your account has no limit. Contact support.');
-      return context.usage(customer.id, limit.requestsPerHour);
+      return context.usage(customer.id, limitsOf(limit, customer, context.currentPlan(customer.plan)));
     },
     'GET /portal/v1/usage/history': ({ query }, res) => history({ id: visitOf(res).customer.id, query }),
     async 'GET /portal/v1/routes/deprecated'(_request, res) {

@@ -2,7 +2,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { mapAll, type NonEmpty } from '../../base/non-empty.ts';
 import { type CustomerRecord, type EnforcedCustomer, isSuspendedAt } from '../../store/record-fields.ts';
-import { hourly, type Limit } from '../../store/windows.ts';
+import { isPeriod, type Limit, type Limits } from '../../store/windows.ts';
 import type { BurstLimiter, BurstTaken } from './burst.ts';
 import type { ConcurrencyLimiter } from './concurrency.ts';
 import {
@@ -10,6 +10,7 @@ import {
   effectiveLimit,
   type FoundLimit,
   type LimitPolicy,
+  limitsOf,
   type PlanPolicy,
   planNameOf,
   planOf,
@@ -29,7 +30,7 @@ export type QuotaDecision =
   | {
       readonly outcome: 'admitted';
       /** Undefined: the request takes no units, so no limit was asked. */
-      readonly limits: NonEmpty<Limit> | undefined;
+      readonly limits: Limits | undefined;
       readonly burst: BurstState | undefined;
       readonly admission: Admitted;
       /** Whether the plan's shadow limit would admit the request; undefined without one. */
@@ -42,16 +43,15 @@ export type QuotaDecision =
   | {
       readonly outcome: 'quota_exceeded';
       /** The limits that refuse. */
-      readonly violated: NonEmpty<Violation>;
-      /** That the request takes. `resetSeconds` are until the limits have as many. */
+      readonly violated: NonEmpty<RefusingLimit>;
+      /** That the request takes. */
       readonly units: number;
       readonly burst: BurstState | undefined;
       readonly mode: QuotaMode;
-      readonly resetSeconds: number;
     }
   | {
       readonly outcome: 'burst_exceeded';
-      readonly limits: NonEmpty<Limit>;
+      readonly limits: Limits;
       readonly burstLimit: number;
       readonly resetSeconds: number;
     }
@@ -60,6 +60,9 @@ export type QuotaDecision =
   | { readonly outcome: 'too_many_concurrent'; readonly maxConcurrent: number }
   /** For operators: what is missing and where. */
   | { readonly outcome: 'not_configured'; readonly reason: string };
+
+/** `resetSeconds`: until the limit has the units of the request. */
+type RefusingLimit = Violation & { readonly resetSeconds: number };
 
 interface CustomerQuotaParts {
   /** The initial limits, until {@link CustomerQuota.applyLimits} replaces them. */
@@ -129,21 +132,19 @@ export class CustomerQuota {
   async preview(customer: CustomerRecord, units: number): Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
-    const settings = settingsOf(customer, found.requestsPerHour);
+    const settings = this.#settingsOf(customer, found);
     const { limits } = settings;
     const exceeded = exceededBy(units, limits);
     if (exceeded) return exceeded;
     if (units === 0) return { ...NOTHING_TAKEN, limits: undefined, admission: UNMETERED };
     const usage = await this.#parts.recentUsage.of(customer.id, settings, units);
-    const { remaining } = usage;
-    const resetSeconds = Math.max(1, usage.resetSeconds);
     const mode = 'store';
-    if (remaining < units) {
-      const violated = mapAll(limits, (limit) => ({ ...limit, remaining }));
-      return { outcome: 'quota_exceeded', violated, units, burst: undefined, mode, resetSeconds };
-    }
-    const admission = { ...UNMETERED, mode, remaining: () => remaining, resetSeconds: () => resetSeconds } as const;
-    return { ...NOTHING_TAKEN, limits, admission };
+    const states = mapAll(limits, (limit) => stateOf(limit, usage, this.clock.nowMs()));
+    const [first, ...others] = states.filter((state) => state.remaining < units && !isOverage(state));
+    if (first) return { outcome: 'quota_exceeded', violated: [first, ...others], units, burst: undefined, mode };
+    const remaining = (index: number) => states[index]?.remaining ?? 0;
+    const resetSeconds = (index: number) => states[index]?.resetSeconds ?? 1;
+    return { ...NOTHING_TAKEN, limits, admission: { ...UNMETERED, mode, remaining, resetSeconds } };
   }
 
   /**
@@ -153,7 +154,7 @@ export class CustomerQuota {
   decide(customer: CustomerRecord, units = 1, countsConcurrent = true): QuotaDecision | Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
-    const settings = settingsOf(customer, found.requestsPerHour);
+    const settings = this.#settingsOf(customer, found);
     const exceeded = exceededBy(units, settings.limits);
     if (exceeded) return exceeded;
     const plan = planOf(customer.plan, this.#limits);
@@ -200,8 +201,14 @@ export class CustomerQuota {
   }
 
   /** Returns usage at most 250 ms old, for customers that query their own. Rejects with StoreUnavailableError. */
-  recentUsage(customer: CustomerRecord, requestsPerHour: number): Promise<Usage> {
-    return this.#parts.recentUsage.of(customer.id, settingsOf(customer, requestsPerHour));
+  recentUsage(customer: CustomerRecord, found: FoundLimit): Promise<Usage> {
+    return this.#parts.recentUsage.of(customer.id, this.#settingsOf(customer, found));
+  }
+
+  #settingsOf(customer: CustomerRecord, found: FoundLimit): QuotaSettings {
+    const { createdAt, usageResetAt = createdAt ?? '', periodResetAt } = customer;
+    const plan = found.period && this.planNameOf(customer);
+    return { limits: limitsOf(found, customer, plan), usageResetAt, periodResetAt, createdAt };
   }
 
   #decideQuota(
@@ -228,16 +235,20 @@ function decisionOf(
   clock: Pick<Clock, 'nowMs'>,
   units: number,
   found: FoundLimit,
-  limits: NonEmpty<Limit>,
+  limits: Limits,
   shadowLimit: number | undefined,
   burst: BurstState | undefined,
   release: (() => void) | undefined,
   admission: Admission,
 ): QuotaDecision {
   if (admission.outcome === 'refused') {
-    const { mode, violated } = admission;
-    const resetSeconds = secondsUntilUnits(admission.resetSeconds(), violated[0].used, found, clock, units);
-    return { outcome: 'quota_exceeded', violated, units, burst, mode, resetSeconds };
+    const { mode } = admission;
+    const violated = mapAll(admission.violated, (limit, index) => {
+      const seconds = admission.resetSeconds(index);
+      const isHour = limit.policy === 'hourly';
+      return { ...limit, resetSeconds: isHour ? secondsUntilUnits(seconds, limit.used, found, clock, units) : seconds };
+    });
+    return { outcome: 'quota_exceeded', violated, units, burst, mode };
   }
   // Includes this request, and units leased to other instances: the shadow decision errs towards denied.
   const used = limits[0].amount - admission.remaining(0);
@@ -246,14 +257,22 @@ function decisionOf(
 }
 
 /** Returns the refusal of a request that takes more units than a limit ever has; undefined if none is so low. */
-function exceededBy(units: number, limits: NonEmpty<Limit>): QuotaDecision | undefined {
-  for (const limit of limits) if (limit.amount < units) return { outcome: 'cost_exceeds_limit', units, limit };
+function exceededBy(units: number, limits: Limits): QuotaDecision | undefined {
+  for (const limit of limits) {
+    if (limit.amount < units && !isOverage(limit)) return { outcome: 'cost_exceeds_limit', units, limit };
+  }
   return undefined;
 }
 
-function settingsOf(
-  { createdAt, usageResetAt = createdAt ?? '' }: CustomerRecord,
-  requestsPerHour: number,
-): QuotaSettings {
-  return { limits: hourly(requestsPerHour), usageResetAt, createdAt };
+/** Returns whether requests beyond the limit are served. */
+function isOverage(limit: Limit): boolean {
+  return isPeriod(limit) && limit.beyond === 'allow';
+}
+
+/** Returns what a usage says of a limit. */
+function stateOf(limit: Limit, { remaining, resetSeconds, period }: Usage, nowMs: number) {
+  if (!isPeriod(limit) || period === undefined) return { ...limit, remaining, resetSeconds: Math.max(1, resetSeconds) };
+  const endsAtMs = Date.parse(period.endsAt);
+  const seconds = Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000));
+  return { ...limit, remaining: period.remaining, endsAtMs, resetSeconds: seconds + (period.remaining > 0 ? 0 : 1) };
 }

@@ -2,7 +2,7 @@ import type { Scheduled } from '../../base/clock.ts';
 import { LruEntry } from '../../base/lru-map.ts';
 import type { NonEmpty } from '../../base/non-empty.ts';
 import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../../store/window-arithmetic.ts';
-import type { Limit, LimitCount } from '../../store/windows.ts';
+import { isPeriod, type Limit, type LimitCount, refusesBeyond } from '../../store/windows.ts';
 import type { Admission, QuotaSettings, Violation } from './hourly-quota.ts';
 import {
   type CustomerLeases,
@@ -24,21 +24,25 @@ const BUSY_PER_MS = 10 / 1000;
 const MIN_LONG_LEASE_REQUESTS = 2;
 
 export function areSameSettings(a: QuotaSettings, b: QuotaSettings): boolean {
-  return a.usageResetAt === b.usageResetAt && areSameLimits(a.limits, b.limits);
+  return a.usageResetAt === b.usageResetAt && a.periodResetAt === b.periodResetAt && areSameLimits(a.limits, b.limits);
 }
 
 export function areSameLimits(a: readonly Limit[], b: readonly Limit[]): boolean {
   if (a.length !== b.length) return false;
-  for (let index = 0; index < a.length; index++) {
-    if (a[index]?.amount !== b[index]?.amount || a[index]?.policy !== b[index]?.policy) return false;
-  }
+  for (let index = 0; index < a.length; index++) if (!areSame(a[index], b[index])) return false;
   return true;
+}
+
+function areSame(a: Limit | undefined, b: Limit | undefined): boolean {
+  if (a?.amount !== b?.amount || a?.policy !== b?.policy) return false;
+  if (a === undefined || b === undefined || !isPeriod(a) || !isPeriod(b)) return true;
+  return a.anchorMs === b.anchorMs && a.beyond === b.beyond && a.plan === b.plan;
 }
 
 /** Returns how many units a request can take from all limits. */
 function leastFree(counts: readonly LimitCount[]): number {
   let least = Number.POSITIVE_INFINITY;
-  for (const { free } of counts) least = Math.min(least, free);
+  for (const count of counts) if (refusesBeyond(count)) least = Math.min(least, count.free);
   return least;
 }
 
@@ -82,8 +86,8 @@ export interface RememberedRefusal {
   readonly units: number;
   readonly violated: NonEmpty<Violation>;
   readonly until: number;
-  /** When all these limits have the units again. */
-  readonly moreAt: number;
+  /** When each of these limits has the units again, in their order. */
+  readonly moreAt: readonly number[];
 }
 
 /** Shared by customers that have none: with many customers, each object is a cache miss. */

@@ -1,6 +1,7 @@
 import { type Clock, secondsUntil } from '../../base/clock.ts';
 import type { Per } from '../../store/periods.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
+import { hourly, type Limits } from '../../store/windows.ts';
 
 /** The limit of a day or a month, beside the hour's. */
 interface PeriodPolicy {
@@ -34,7 +35,7 @@ interface Override {
   readonly periodRequests?: number;
 }
 
-export interface EffectivePeriod extends Pick<PeriodPolicy, 'per' | 'beyond'> {
+interface EffectivePeriod extends Pick<PeriodPolicy, 'per' | 'beyond'> {
   readonly requests: number;
   readonly source: 'override' | 'customer' | 'plan';
 }
@@ -89,7 +90,7 @@ export function effectiveLimit(
   const override = policy.overrides.get(customer.id);
   const limit = hourlyLimit(customer, plan, override, clock);
   if (plan.period === undefined || !limit.found) return limit;
-  const period = periodLimit(customer, plan.period, override);
+  const period = effectivePeriod(customer, plan.period, override);
   return 'found' in period ? period : { ...limit, period };
 }
 
@@ -136,7 +137,7 @@ function lastingLimit(customer: CustomerRecord, plan: PlanPolicy): EffectiveLimi
   return { found: true, requestsPerHour: plan.requestsPerHour, source: 'plan' };
 }
 
-function periodLimit(
+function effectivePeriod(
   { plan, periodRequests: own }: CustomerRecord,
   { per, requests, beyond }: PeriodPolicy,
   override: Override | undefined,
@@ -150,6 +151,20 @@ function periodLimit(
     return { found: false, reason, field: 'period_requests' };
   }
   return { per, beyond, requests, source: 'plan' };
+}
+
+/** Returns the limits by which a customer's units are counted. `plan`: the current name of its plan. */
+export function limitsOf(
+  { requestsPerHour, period }: FoundLimit,
+  customer: CustomerRecord,
+  plan: string | undefined = customer.plan,
+): Limits {
+  const hour = hourly(requestsPerHour);
+  if (period === undefined) return hour;
+  const { per, requests, beyond } = period;
+  const { periodAnchorMs: anchor = 0 } = customer;
+  const policy = per === 'day' ? 'daily' : 'monthly';
+  return [...hour, { policy, amount: requests, beyond, anchorMs: anchor === 'invalid' ? 0 : anchor, plan }];
 }
 
 function unreadable(field: NoLimit['field']): NoLimit {

@@ -1,6 +1,9 @@
 /** What the hourly quota tells the rest of the gateway: admissions, usage and the state of a customer's leases. */
 import type { NonEmpty } from '../../base/non-empty.ts';
-import type { Limit } from '../../store/windows.ts';
+import { perOf } from '../../store/period-counts.ts';
+import type { Per } from '../../store/periods.ts';
+import { HOUR_MS } from '../../store/usage-history.ts';
+import type { Limit, LimitCount, Limits, PeriodLimit } from '../../store/windows.ts';
 
 /** How much of its hourly limit a customer has used. */
 export interface UsageRatio {
@@ -22,10 +25,12 @@ export interface LeaseState {
  * also ends open leases.
  */
 export interface QuotaSettings {
-  /** The first one is the customer's hour. A request takes its units from all of them. */
-  readonly limits: NonEmpty<Limit>;
+  /** A request takes its units from all of them. */
+  readonly limits: Limits;
   /** Changes with each reset of the customer's usage, and when the customer is deleted and created again. */
   readonly usageResetAt: string;
+  /** Changes with each reset of the present period. */
+  readonly periodResetAt?: string | undefined;
   /** Tells a customer from a deleted one with the same id. */
   readonly createdAt?: string | undefined;
 }
@@ -45,28 +50,33 @@ export interface Admitted {
   /**
    * Returns the units that a limit (its index in {@link QuotaSettings.limits}) had left at the store's last reply to this
    * instance, at most one lease ago, minus those this instance used since. Other instances may have used or refunded units
-   * meanwhile.
+   * meanwhile. Below 0: beyond a period that allows it.
    */
   remaining(limit: number): number;
-  /** Returns the seconds until more than {@link remaining} units of a limit are available, at least 1. */
+  /** Returns the seconds until more than {@link remaining} units of a limit are available, or its period ends; at least 1. */
   resetSeconds(limit: number): number;
 }
 
 /** A limit that refuses a request. */
-export interface Violation extends Limit {
+export type Violation = Limit & {
   /** The units that it counted; undefined if the store did not say. */
   readonly used?: number;
   /** Units that are left for lighter requests, as in {@link Admitted.remaining}; undefined: none. */
   readonly remaining?: number;
-}
+  /** Wall time in ms at which its period ends; undefined for a window, or if the store did not say. */
+  readonly endsAtMs?: number | undefined;
+};
 
 interface Refused {
   readonly outcome: 'refused';
   readonly mode: QuotaMode;
   /** The limits that refuse, as they were asked: a reload may have changed them while the request waited for the store. */
   readonly violated: NonEmpty<Violation>;
-  /** Returns the seconds to wait. A request sent after them is admitted, if the customer sends no others meanwhile. */
-  resetSeconds(): number;
+  /**
+   * Returns the seconds to wait for one of them (its index). A request sent after the longest of these is admitted, if the
+   * customer sends no others meanwhile.
+   */
+  resetSeconds(violated: number): number;
 }
 
 export type Admission = Admitted | Refused;
@@ -78,9 +88,49 @@ export interface Usage {
   readonly remaining: number;
   readonly resetSeconds: number;
   readonly windowSeconds: number;
+  readonly period?: PeriodUsage | undefined;
 }
 
-/** Returns usage in the form of the public and admin APIs. */
-export function usageDocument({ limit, used, remaining, resetSeconds, windowSeconds }: Usage) {
-  return { limit, used, remaining, reset_seconds: resetSeconds, window_seconds: windowSeconds };
+/** The same of the present day or month. Times: ISO 8601. */
+export interface PeriodUsage {
+  readonly per: Per;
+  readonly limit: number;
+  readonly used: number;
+  readonly remaining: number;
+  /** Units beyond the limit. */
+  readonly overage: number;
+  readonly startsAt: string;
+  readonly endsAt: string;
+  readonly beyond: PeriodLimit['beyond'];
+}
+
+/** Returns the usage after so many more units. */
+export function usageAfter(usage: Usage, units: number): Usage {
+  const { limit, period } = usage;
+  const used = usage.used + units;
+  const ofPeriod = period && { ...period, ...amountsOf(period.limit, period.used + units) };
+  return { ...usage, used, remaining: Math.max(0, limit - used), period: ofPeriod };
+}
+
+/** Returns the usage of a period by the store's count, without so many unused units. */
+export function periodUsage(limit: PeriodLimit, { used, period }: LimitCount, unused: number): PeriodUsage | undefined {
+  if (period === undefined) return undefined;
+  const { policy, amount, beyond } = limit;
+  const [startsAt = '', endsAt = ''] = [period.startHour, period.endHour].map((hour) =>
+    new Date(hour * HOUR_MS).toISOString(),
+  );
+  return { per: perOf(policy), ...amountsOf(amount, Math.max(0, used - unused)), startsAt, endsAt, beyond };
+}
+
+function amountsOf(limit: number, used: number) {
+  return { limit, used, remaining: Math.max(0, limit - used), overage: Math.max(0, used - limit) };
+}
+
+/** Returns usage in the form of the public API. */
+export function usageDocument({ limit, used, remaining, resetSeconds, windowSeconds, period }: Usage) {
+  const { startsAt, endsAt, beyond, ...amounts } = period ?? {};
+  return {
+    ...{ limit, used, remaining, reset_seconds: resetSeconds, window_seconds: windowSeconds },
+    period: period ? { ...amounts, starts_at: startsAt, ends_at: endsAt, beyond } : null,
+  };
 }

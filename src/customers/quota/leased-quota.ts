@@ -17,7 +17,18 @@ import { LruEntries } from '../../base/lru-map.ts';
 import { mapAll, type NonEmpty } from '../../base/non-empty.ts';
 import { uniqueIds } from '../../base/unique-ids.ts';
 import { NotRunError, StoreUnavailableError } from '../../store/errors.ts';
-import { type Grant, hourly, type Limit, type LimitCount, type WindowStore } from '../../store/windows.ts';
+import { HOUR_MS } from '../../store/usage-history.ts';
+import {
+  type Grant,
+  isPeriod,
+  isSameCounter,
+  type Limit,
+  type LimitCount,
+  type Limits,
+  periodIn,
+  refusesBeyond,
+  type WindowStore,
+} from '../../store/windows.ts';
 import {
   areSameLimits,
   areSameSettings,
@@ -27,7 +38,16 @@ import {
   type Waiter,
 } from './customer-state.ts';
 import { highestUsage } from './highest-usage.ts';
-import type { Admission, LeaseState, QuotaMode, QuotaSettings, Usage, UsageRatio, Violation } from './hourly-quota.ts';
+import {
+  type Admission,
+  type LeaseState,
+  periodUsage,
+  type QuotaMode,
+  type QuotaSettings,
+  type Usage,
+  type UsageRatio,
+  type Violation,
+} from './hourly-quota.ts';
 import {
   CustomerLeases,
   type Instant,
@@ -38,6 +58,7 @@ import {
   moreAt,
   REFUND_GRACE_MS,
   readInstant,
+  secondsUntilMore,
 } from './leases.ts';
 import type { QuotaWithoutStore } from './without-store.ts';
 
@@ -105,13 +126,13 @@ export class LeasedQuota {
    * Returns the usage that enforcement sees now, without taking units. Rejects with StoreUnavailableError. `resetSeconds`
    * are until more units are available, and at least `units`.
    */
-  async usage(customer: string, limit: number, units = 1): Promise<Usage> {
+  async usage(customer: string, limits: Limits, units = 1): Promise<Usage> {
     if (this.#overdueReads.has(customer) || !this.storeResponds(customer))
       throw new StoreUnavailableError('the store is away');
     const leases = this.#customers.get(customer)?.leases;
     const refunds = leases?.takeRefunds() ?? [];
     const nothing = { grant: '', need: 0, heaviest: units, ahead: 0, holdMs: 0 };
-    const reading = this.#options.windows.reserve({ ...nothing, customer, limits: hourly(limit), refunds });
+    const reading = this.#options.windows.reserve({ ...nothing, customer, limits, refunds });
     reading.then(
       () => leases?.answered(refunds, true),
       () => leases?.answered(refunds, false),
@@ -125,6 +146,7 @@ export class LeasedQuota {
     // Read after the reply, to include units of leases that ended during the call.
     const unused = this.#customers.get(customer)?.leases.unusedUnits ?? 0;
     const [hour] = grant.counts;
+    const [{ amount: limit }, period, ofPeriod] = [limits[0], periodIn(limits), grant.counts.at(-1)];
     const used = Math.max(0, hour.used - unused);
     return {
       limit,
@@ -132,6 +154,7 @@ export class LeasedQuota {
       remaining: Math.max(0, limit - used),
       resetSeconds: used > 0 ? secondsUntil(moreAt(hour, now), now) : 0,
       windowSeconds: WINDOW_SECONDS,
+      period: period && ofPeriod && periodUsage(period, ofPeriod, unused),
     };
   }
 
@@ -150,8 +173,12 @@ export class LeasedQuota {
     if (state.freeAtLastReply + state.leases.unitsLeft >= units) return 0;
     const { counts, receivedAt } = state.lastReply;
     const nowMs = this.#options.clock.monotonicMs();
-    const moreAtMs = Math.max(...counts.filter(({ free }) => free < units).map((count) => moreAt(count, receivedAt)));
-    return moreAtMs > nowMs ? secondsUntil(moreAtMs, nowMs) : 0;
+    const waits = counts.map((count) => {
+      const moreAtMs = moreAt(count, receivedAt);
+      const isShort = refusesBeyond(count) && count.free < units && moreAtMs > nowMs;
+      return isShort ? refusalSeconds(moreAtMs, nowMs, count.period !== undefined) : 0;
+    });
+    return Math.max(...waits);
   }
 
   /** Returns the customer's leases and remembered refusal in this instance's memory. */
@@ -227,12 +254,11 @@ export class LeasedQuota {
   #refused(state: CustomerState, { units, violated, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
     const { clock } = this.#options;
     const limits = units > 1 ? withRemaining(violated, state, units) : violated;
-    return {
-      outcome: 'refused',
-      mode,
-      violated: limits,
-      resetSeconds: () => secondsUntil(moreAt, clock.monotonicMs()),
+    const resetSeconds = (index: number) => {
+      const limit = violated[index];
+      return refusalSeconds(moreAt[index] ?? 0, clock.monotonicMs(), limit !== undefined && isPeriod(limit));
     };
+    return { outcome: 'refused', mode, violated: limits, resetSeconds };
   }
 
   #reserve(state: CustomerState): void {
@@ -408,20 +434,42 @@ export class LeasedQuota {
   }
 }
 
-/** Returns whether a change of settings ends the leases granted before it. */
+/** Returns whether a change of settings ends the leases granted before it: one of the limits is new or stricter. */
 function endsLeases(before: QuotaSettings, now: QuotaSettings): boolean {
-  const isLower = ({ amount }: Limit, index: number) =>
-    amount > (now.limits[index]?.amount ?? Number.POSITIVE_INFINITY);
-  return before.usageResetAt !== now.usageResetAt || before.limits.some(isLower);
+  const isStricter = (limit: Limit) => {
+    const former = before.limits.find((each) => isSameCounter(each, limit));
+    return former === undefined || limit.amount < former.amount || (refuses(limit) && !refuses(former));
+  };
+  return before.usageResetAt !== now.usageResetAt || now.limits.some(isStricter);
 }
 
-/** Returns the last reply as the store would have given it by the limits of `now`. */
+function refuses(limit: Limit): boolean {
+  return !isPeriod(limit) || limit.beyond === 'refuse';
+}
+
+/** Returns the last reply as the store would have given it by the limits of `now`, up to the first one that it knows nothing of. */
 function recounted({ counts, receivedAt }: LastReply, before: QuotaSettings, now: QuotaSettings): LastReply {
-  const raised = mapAll(counts, (count, index) => {
-    const raisedBy = (now.limits[index]?.amount ?? 0) - (before.limits[index]?.amount ?? 0);
-    return { ...count, free: Math.max(0, count.free + raisedBy) };
-  });
-  return { counts: raised, receivedAt };
+  const [hour] = counts;
+  const known: [LimitCount, ...LimitCount[]] = [{ ...hour, free: Math.max(0, now.limits[0].amount - hour.used) }];
+  for (const [index, limit] of now.limits.entries()) {
+    const [count, former] = [counts[index], before.limits[index]];
+    if (index === 0) continue;
+    if (count === undefined || former === undefined || !isSameCounter(former, limit)) break;
+    if (isPeriod(limit) && before.periodResetAt !== now.periodResetAt) break;
+    const left = limit.amount - count.used;
+    const free = refuses(limit) ? Math.max(0, left) : left;
+    known.push({
+      ...count,
+      free,
+      ...(count.period && isPeriod(limit) && { period: { ...count.period, beyond: limit.beyond } }),
+    });
+  }
+  return { counts: known, receivedAt };
+}
+
+/** Returns the seconds that a refused client has to wait. At the end of a period, one more: all clocks have passed it then. */
+function refusalSeconds(moreAtMs: number, nowMs: number, isOfPeriod: boolean): number {
+  return secondsUntilMore(moreAtMs, nowMs, isOfPeriod) + (isOfPeriod ? 1 : 0);
 }
 
 /** Returns the limits that refuse a request of several units, each with what it has left for lighter ones. */
@@ -448,17 +496,17 @@ function withRemaining(
 function rememberRefusal(call: Call, grant: Grant, receivedAt: number): RememberedRefusal {
   const { sentAt, settings, heaviest: units } = call;
   const violated: Violation[] = [];
+  const moreAtMs: number[] = [];
   let helpsInMs = 0;
-  let moreAtMs = receivedAt;
   for (const [index, limit] of settings.limits.entries()) {
     const count = grant.counts[index];
-    if (count === undefined || count.free >= units) continue;
-    violated.push({ ...limit, used: count.used });
+    if (count === undefined || count.free >= units || !refusesBeyond(count)) continue;
+    violated.push({ ...limit, used: count.used, endsAtMs: count.period && count.period.endHour * HOUR_MS });
+    moreAtMs.push(moreAt(count, receivedAt));
     const refundsEndMs = count.holdEndMs - grant.storeTimeMs + REFUND_GRACE_MS;
     const unitsMayReturnMs = refundsEndMs > 0 ? refundsEndMs : Number.POSITIVE_INFINITY;
     // A request needs its units of every limit, so the last one to have them decides.
     helpsInMs = Math.max(helpsInMs, Math.min(count.waitMs, unitsMayReturnMs, MAX_REFUSAL_MS));
-    moreAtMs = Math.max(moreAtMs, moreAt(count, receivedAt));
   }
   // At least one: the grant was smaller than the need.
   const all = violated as readonly Violation[] as NonEmpty<Violation>;

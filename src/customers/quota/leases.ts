@@ -61,9 +61,17 @@ export interface LastReply {
   readonly receivedAt: number;
 }
 
-/** Returns the monotonic ms at which the store's wait is over, even if this clock runs faster than the store's. */
-export function moreAt({ waitMs }: Pick<LimitCount, 'waitMs'>, receivedAt: number): number {
-  return receivedAt + waitMs * CLOCK_DRIFT;
+/**
+ * Returns the monotonic ms at which the store's wait is over, even if this clock runs faster than the store's. For the end
+ * of a period, which may be weeks away, that would be much too late: replies are recent, so this clock is not off by much.
+ */
+export function moreAt({ waitMs, period }: Pick<LimitCount, 'waitMs' | 'period'>, receivedAt: number): number {
+  return receivedAt + waitMs * (period ? 1 : CLOCK_DRIFT);
+}
+
+/** Returns the seconds until {@link moreAt}, at least 1. */
+export function secondsUntilMore(atMs: number, nowMs: number, isOfPeriod: boolean): number {
+  return isOfPeriod ? Math.max(1, Math.ceil((atMs - nowMs) / 1000)) : secondsUntil(atMs, nowMs);
 }
 
 /** Units of one grant, handed out to requests until the lease ends. */
@@ -369,6 +377,6 @@ export class LeaseAdmission implements Admitted {
   resetSeconds(limit: number): number {
     const count = this.#reply?.counts[limit];
     const moreAtMs = this.#reply && count ? moreAt(count, this.#reply.receivedAt) : 0;
-    return secondsUntil(moreAtMs, this.#leases.clock.monotonicMs());
+    return secondsUntilMore(moreAtMs, this.#leases.clock.monotonicMs(), count?.period !== undefined);
   }
 }

@@ -15,8 +15,18 @@ import { Periodic } from '../../base/periodic.ts';
 import { uniqueIds } from '../../base/unique-ids.ts';
 import { NotRunError } from '../../store/errors.ts';
 import { MemoryHash } from '../../store/memory-hash.ts';
+import { periodOf } from '../../store/period-counts.ts';
+import { HOUR_MS } from '../../store/usage-history.ts';
 import { charge, dropTimeMs, HOURLY, refund, reserve, type WindowRequest } from '../../store/window-arithmetic.ts';
-import { GRANT_MS, type Grant, hourly, type WindowStore } from '../../store/windows.ts';
+import {
+  GRANT_MS,
+  type Grant,
+  hourly,
+  type PeriodLimit,
+  type Policy,
+  periodIn,
+  type WindowStore,
+} from '../../store/windows.ts';
 import type { CustomerState } from './customer-state.ts';
 import type { Admission, QuotaSettings } from './hourly-quota.ts';
 import { type CustomerLeases, LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
@@ -60,6 +70,15 @@ interface Charge {
   sinceMs?: number;
 }
 
+/** What this instance admits of one day or month without the store, in all outages. */
+interface LocalPeriod {
+  readonly policy: Policy;
+  readonly startHour: number;
+  admitted: number;
+  /** Units that would be free, at the store's last reply, if this instance had admitted none; undefined if unknown. */
+  left?: number;
+}
+
 interface LocalWindow {
   state: LimitedCustomer;
   /** With which the window began. */
@@ -68,6 +87,7 @@ interface LocalWindow {
   /** In the order of their buckets. */
   uncharged: readonly LocalUnits[];
   charge: Charge | undefined;
+  period?: LocalPeriod | undefined;
   /** Usage from the store's last reply, counted at the end of its holds: until then, its requests may begin. */
   advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
 }
@@ -109,12 +129,39 @@ export class LocalWindows {
     const window = this.#windowOf(state);
     const nowMs = this.#nowMs();
     this.#chargeInAdvance(window, state, nowMs);
-    const amount = Math.max(1, Math.floor(state.settings.limits[0].amount / this.#options.instances()));
+    const instances = this.#options.instances();
+    const limit = periodIn(state.settings.limits);
+    const period = limit && this.#periodOf(window, limit);
+    // Without a minimum of one: a share that is none must not admit a request on each of many instances.
+    const share =
+      limit && period ? Math.max(0, Math.floor((period.left ?? limit.amount) / instances) - period.admitted) : 0;
+    if (limit?.beyond === 'refuse' && units > share) {
+      const violated = [{ ...limit, remaining: share }] as const;
+      return { outcome: 'refused', mode: 'local', violated, resetSeconds: () => MAX_WAIT_SECONDS };
+    }
+    const amount = Math.max(1, Math.floor(state.settings.limits[0].amount / instances));
     const grant = reserveIn(window.hash, nowMs, units, amount, SHORT_LEASE.holdMs);
-    return grant.granted === units ? this.#admitted(window, units, grant) : this.#refused(window, grant);
+    if (grant.granted < units) return this.#refused(window, grant);
+    if (period) period.admitted += units;
+    return this.#admitted(window, units, grant, limit && period && { limit, left: share - units, period });
   }
 
-  #admitted(window: LocalWindow, units: number, grant: Grant): Admission {
+  /** Returns the present period by the wall clock, with what the store's last reply said of it. */
+  #periodOf(window: LocalWindow, limit: PeriodLimit): LocalPeriod {
+    const { policy } = limit;
+    const { startHour } = periodOf(limit, this.#options.clock.nowMs());
+    const isKnown = window.period?.startHour === startHour && window.period.policy === policy;
+    const period: LocalPeriod = isKnown && window.period ? window.period : { policy, startHour, admitted: 0 };
+    window.period = period;
+    const count = window.state.lastReply?.counts.find((each) => each.policy === policy);
+    // The reply counts the units that were charged before it.
+    if (count?.period?.startHour === startHour) {
+      period.left = Math.max(0, count.free) + Math.max(0, period.admitted - unitsUncharged(window));
+    }
+    return period;
+  }
+
+  #admitted(window: LocalWindow, units: number, grant: Grant, inPeriod?: AdmittedInPeriod): Admission {
     const { clock } = this.#options;
     const { bucket, counts } = grant;
     let admitted = window.uncharged.find((each) => each.bucket === bucket);
@@ -123,6 +170,7 @@ export class LocalWindows {
       window.uncharged = [...mergeExpired(window.uncharged, this.#nowMs()), admitted];
     }
     admitted.units += units;
+    const countdown = this.#countdown(grant);
     this.#charging.start(CHARGE_INTERVAL_MS);
     return {
       outcome: 'admitted',
@@ -130,10 +178,12 @@ export class LocalWindows {
       beginDeadlineMs: clock.monotonicMs() + SHORT_LEASE.usableHoldMs,
       beginDeadlineWallMs: clock.nowMs() + SHORT_LEASE.usableHoldMs,
       settle: (isUsed) => {
-        if (!isUsed) giveBack(window, admitted, units);
+        if (isUsed) return;
+        giveBack(window, admitted, units);
+        if (inPeriod) inPeriod.period.admitted -= units;
       },
-      remaining: () => counts[0].free,
-      resetSeconds: this.#countdown(grant),
+      remaining: (index) => (index === 0 ? counts[0].free : (inPeriod?.left ?? 0)),
+      resetSeconds: (index) => (index === 0 || !inPeriod ? countdown() : secondsToEnd(inPeriod.limit, clock.nowMs())),
     };
   }
 
@@ -154,14 +204,14 @@ export class LocalWindows {
   #windowOf(state: LimitedCustomer): LocalWindow {
     const { customer, settings } = state;
     const known = this.#windows.get(customer);
-    if (known?.settings.usageResetAt === settings.usageResetAt) {
-      known.state = state;
-      return known;
-    }
     if (known !== undefined && known.settings.createdAt === settings.createdAt) {
-      // Units from before a usage reset count in the history alone.
-      for (const each of [...known.uncharged, ...(known.charge?.charged ?? [])]) each.bucket = 0;
-      return Object.assign(known, { state, settings, hash: new MemoryHash(), advance: undefined });
+      if (known.settings.usageResetAt !== settings.usageResetAt) {
+        // Units from before a usage reset count in the history and the period alone.
+        for (const each of [...known.uncharged, ...(known.charge?.charged ?? [])]) each.bucket = 0;
+        Object.assign(known, { hash: new MemoryHash(), advance: undefined });
+      }
+      if (known.settings.periodResetAt !== settings.periodResetAt) known.period = undefined;
+      return Object.assign(known, { state, settings });
     }
     // Those of a deleted customer count nowhere.
     const hash = new MemoryHash();
@@ -213,12 +263,14 @@ export class LocalWindows {
     window.charge = charge;
     if (charge === undefined) return true;
     try {
-      const { used } = await windows.charge(
+      const { limits } = state.settings;
+      const { used, period } = await windows.charge(
         state.customer,
         // A unit's request begins upstream before its bucket ends, so that end is the latest possible time.
         charge.charged.map(({ bucket, units, grant: { id: grant } }) => {
           return { grant, ageMs: nowMs - (bucket + 1) * HOURLY.bucketMs, units };
         }),
+        periodIn(limits),
       );
       window.charge = undefined;
       for (const each of charge.charged) {
@@ -227,9 +279,9 @@ export class LocalWindows {
         state.leases.refund(each.grant, each.returned);
       }
       const receivedAt = clock.monotonicMs();
-      const free = Math.max(0, state.settings.limits[0].amount - used);
+      const free = Math.max(0, limits[0].amount - used);
       const hour = { policy: 'hourly', free, used, waitMs: 0, epoch: '', holdEndMs: 0 } as const;
-      state.lastReply = { counts: [hour], receivedAt };
+      state.lastReply = { counts: period ? [hour, period] : [hour], receivedAt };
       // Charged now, because the state may be evicted before the next outage.
       this.#chargeInAdvance(window, state, this.#nowMs());
       return true;
@@ -256,8 +308,11 @@ export class LocalWindows {
     const nowMs = this.#nowMs();
     for (const [customer, window] of this.#windows) {
       const [{ used }] = reserveIn(window.hash, nowMs, 0, 1, 0).counts;
-      // Units that expired here still belong to the usage history.
-      if (used === 0 && !hasUncharged(window)) this.#windows.delete(customer);
+      const { period } = window;
+      const limit = periodIn(window.settings.limits);
+      const isPresent = limit && period?.startHour === periodOf(limit, this.#options.clock.nowMs()).startHour;
+      // Units that expired here still belong to the usage history, and to their period.
+      if (used === 0 && !hasUncharged(window) && !(isPresent && period.admitted > 0)) this.#windows.delete(customer);
     }
   }
 }
@@ -278,6 +333,22 @@ function giveBack({ hash, state }: LocalWindow, admitted: LocalUnits, units: num
   } else {
     state.leases.refund(grant, units);
   }
+}
+
+/** An admission of the limit of a period, and what it leaves of the share. */
+interface AdmittedInPeriod {
+  readonly limit: PeriodLimit;
+  readonly period: LocalPeriod;
+  readonly left: number;
+}
+
+function secondsToEnd(limit: PeriodLimit, nowMs: number): number {
+  return Math.max(1, Math.ceil((periodOf(limit, nowMs).endHour * HOUR_MS - nowMs) / 1000));
+}
+
+/** Returns the units that the store does not count, or may not count. */
+function unitsUncharged({ uncharged, charge }: LocalWindow): number {
+  return [...uncharged, ...(charge?.charged ?? [])].reduce((sum, { units }) => sum + units, 0);
 }
 
 function hasUncharged({ uncharged, charge }: LocalWindow): boolean {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.ts';
 import { LruMap } from '../../base/lru-map.ts';
 import { areSameSettings } from './customer-state.ts';
-import type { QuotaSettings, Usage } from './hourly-quota.ts';
+import { type QuotaSettings, type Usage, usageAfter } from './hourly-quota.ts';
 import type { LeasedQuota } from './leased-quota.ts';
 
 /** Limits a customer that polls its usage to four store calls a second. */
@@ -58,13 +58,12 @@ export class RecentUsage {
     if (since === 0) return usage;
     // Only the store knows when the first unit of an empty window will expire.
     if (usage.used === 0) return undefined;
-    const used = usage.used + since;
-    return { ...usage, used, remaining: Math.max(0, usage.limit - used) };
+    return usageAfter(usage, since);
   }
 
   #read(id: string, customer: string, settings: QuotaSettings, units: number): Promise<Usage> {
     const { hourly, clock } = this.#options;
-    const usage = hourly.usage(customer, settings.limits[0].amount, units);
+    const usage = hourly.usage(customer, settings.limits, units);
     const read: Read = { settings, usage, result: undefined, isUnderWay: true };
     this.#reads.set(id, read);
     usage.then(

@@ -92,9 +92,9 @@ export const PROBLEMS = {
   },
   quota_exceeded: {
     status: 429,
-    title: 'Hourly quota exceeded',
+    title: 'Quota exceeded',
     requestedType: 'quota-exceeded',
-    when: 'The customer has used its quota of the last 3600 seconds; all keys of a customer share it.',
+    when: 'The customer has used its quota of the last 3600 seconds, or of the present day or month; all keys of a customer share it.',
     remedy: 'Wait for the seconds in `Retry-After`, then try again; refused requests are not counted.',
     advice: 'Wait, raise the limit, or reset the usage.',
   },

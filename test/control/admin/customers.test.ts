@@ -419,7 +419,14 @@ overBothStores((start) => {
       await create({ id: 'acme', plan: 'starter' });
       const { status, body } = await admin.call('GET', '/admin/v1/customers/acme/usage');
       expect(status).toBe(200);
-      expect(body).toEqual({ limit: 1000, used: 3, remaining: 997, reset_seconds: 41, window_seconds: 3600 });
+      expect(body).toEqual({
+        limit: 1000,
+        used: 3,
+        remaining: 997,
+        reset_seconds: 41,
+        window_seconds: 3600,
+        period: null,
+      });
     });
 
     it('is 422 with the reason when there is no limit', async () => {

@@ -152,7 +152,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     usages: store.usages,
     notices: store.notices,
     testNotices: async () => [{ endpoint: 'https://hooks.example/', result: 'delivered', reason: null }],
-    usage: async (_customer, limit) => ({
+    usage: async (_customer, [{ amount: limit }]) => ({
       limit,
       used: 3,
       remaining: limit - 3,

@@ -327,7 +327,7 @@ describe('a refusal', () => {
     const world = await usedUp();
     const seconds = async () => {
       const [decision] = ask(world);
-      return decision?.answer.outcome === 'refused' ? decision.answer.resetSeconds() : undefined;
+      return decision?.answer.outcome === 'refused' ? decision.answer.resetSeconds(0) : undefined;
     };
     const first = (await seconds()) ?? 0;
     await world.time.run(20_000);
@@ -344,7 +344,7 @@ describe('a refusal', () => {
       await world.time.runUntil(3_575_000 - fractionMs + 29_000);
       const [told] = ask(world);
       if (told?.answer.outcome !== 'refused') throw new Error('the refusal is remembered');
-      await world.time.run(told.answer.resetSeconds() * 1000);
+      await world.time.run(told.answer.resetSeconds(0) * 1000);
       expect(outcomes(await decided(world, ask(world)))).toEqual({ admitted: 1 });
     }
   });
@@ -657,7 +657,7 @@ describe('usage', () => {
   test('is unavailable while the store is away', async () => {
     const world = worldWith();
     world.gateway(0).link.cut(1000);
-    await expect(world.gateway(0).quota.usage(CUSTOMER, 1000)).rejects.toThrow('the store is away');
+    await expect(world.gateway(0).quota.usage(CUSTOMER, hourly(1000))).rejects.toThrow('the store is away');
   });
 });
 
@@ -683,13 +683,15 @@ test("a late read of one customer's usage sends no other customer to its local s
     timeoutMs: TIMEOUT_MS,
     customers: 10,
   });
-  const late = expect(quota.usage('slow', 1000)).rejects.toThrow(`no reply from the store within ${TIMEOUT_MS} ms`);
+  const late = expect(quota.usage('slow', hourly(1000))).rejects.toThrow(
+    `no reply from the store within ${TIMEOUT_MS} ms`,
+  );
   await time.run(TIMEOUT_MS + 1);
   await late;
   // Asked again, it fails at once instead of waiting for another timeout.
-  await expect(quota.usage('slow', 1000)).rejects.toThrow('the store is away');
+  await expect(quota.usage('slow', hourly(1000))).rejects.toThrow('the store is away');
   expect(await quota.admit('acme', { limits: hourly(1000), usageResetAt: '' })).toMatchObject({ outcome: 'admitted' });
-  expect(await quota.usage('acme', 1000)).toMatchObject({ used: 1 });
+  expect(await quota.usage('acme', hourly(1000))).toMatchObject({ used: 1 });
 });
 
 /** A few milliseconds later. */
@@ -699,7 +701,7 @@ async function decided(world: VirtualWorld, decisions: Decision[]): Promise<Deci
 }
 
 async function usageOf(world: VirtualWorld): Promise<Usage> {
-  const usage = world.gateway(0).quota.usage(CUSTOMER, 1000);
+  const usage = world.gateway(0).quota.usage(CUSTOMER, hourly(1000));
   await world.time.run(10);
   return usage;
 }

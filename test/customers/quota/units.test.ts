@@ -118,7 +118,7 @@ describe('the wait', () => {
     for (const units of [5, 1, 5, 1]) {
       world.gateway(0).request(
         (answer) => {
-          if (answer.outcome === 'refused') waits.set(units, answer.resetSeconds());
+          if (answer.outcome === 'refused') waits.set(units, answer.resetSeconds(0));
         },
         CUSTOMER,
         units,

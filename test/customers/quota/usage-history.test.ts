@@ -104,9 +104,7 @@ const inRedis: OpenStore = async (time, startMs) => {
     ...clock,
     reserve: ({ customer: _, ...request }) => call(request),
     refund: async (_, refunds) => (await call({ ...nothing, refunds })).refunded,
-    charge: async (_, admitted) => ({
-      used: await scripts.charge(key, clock.nowMs(), admitted, `epoch-${++epochs}`),
-    }),
+    charge: (_, admitted) => scripts.charge(key, clock.nowMs(), admitted, `epoch-${++epochs}`),
     reset: () => scripts.reset(key),
     hours: async () => (await history.hours([CUSTOMER], range))[0] ?? [],
     days: () => history.days(CUSTOMER, range),

@@ -136,7 +136,7 @@ describe.each(STORES)('over $name', (store) => {
       );
       await see(page, 'Limit per hour');
       const refused = page.getByRole('table', { name: 'Requests that were refused in the last 24 hours' });
-      expect(await refused.innerText()).toContain('Hourly quota exceeded');
+      expect(await refused.innerText()).toContain('Quota exceeded');
       expect(await refused.innerText()).toContain('Wait for the seconds in Retry-After, then try again');
     });
   });
