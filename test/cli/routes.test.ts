@@ -1,5 +1,6 @@
 /** Routes from OpenAPI descriptions: what is forwarded, what is left out with a warning, and hostile files. */
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -71,6 +72,7 @@ function asText({ place, what }: { place: readonly (string | number)[]; what: st
   return printable(`${steps.join('')}: ${what}`);
 }
 const own = (name: string) => fileURLToPath(new URL(`../../docs/openapi/${name}`, import.meta.url));
+const pathsIn = (name: string) => Object.keys(parse(readFileSync(own(name), 'utf8')).paths).length;
 
 describe.each<[string, string, Described[] | number, string[]]>([
   [
@@ -103,8 +105,8 @@ describe.each<[string, string, Described[] | number, string[]]>([
     ['/flights', '/flights/search/x'],
   ],
   ['paths beside each other', NEIGHBOURS, 5, ['/repos/a/b', '/v1/files', '/v1/accounts', '/v1/accounts/Default']],
-  ['the admin API', own('admin.yaml'), 26, ['/admin/v1', '/admin/v1/customers/a/nothing']],
-  ['the portal API', own('portal.yaml'), 7, ['/portal', '/']],
+  ['the admin API', own('admin.yaml'), pathsIn('admin.yaml'), ['/admin/v1', '/admin/v1/customers/a/nothing']],
+  ['the portal API', own('portal.yaml'), pathsIn('portal.yaml'), ['/portal', '/']],
 ])('%s', (_, description, expected, elsewhere) => {
   it('is forwarded as described, and nothing else is', async () => {
     const file = description.endsWith('.yaml') ? description : await temporaryFile('openapi', description);

@@ -50,8 +50,8 @@ test('what gateways read takes no memory in Redis, and drives no good record out
 
 test('only the names of records and of the installation are pushed: no window, index or audit entry', async () => {
   const { redis, store } = await setUp();
-  expect(await tracked(redis, 'prefixes')).toBe(3);
-  const prefixes = ['test:key:', 'test:customer:', 'test:installed'];
+  expect(await tracked(redis, 'prefixes')).toBe(4);
+  const prefixes = ['test:key:', 'test:customer:', 'test:installed', 'test:maintenance'];
   const asked = request({ need: 2 });
   await store.windows.reserve(asked);
   await store.windows.refund('acme', [refundOf(asked, 1)]);
@@ -65,6 +65,7 @@ test('only the names of records and of the installation are pushed: no window, i
   expect(names.filter((name) => !isPushed(name)).toSorted()).toEqual([
     'test:audit',
     'test:customer-keys:{acme}',
+    'test:grants:{acme}',
     'test:instances',
     'test:key-id:new',
     'test:key-uses',

@@ -70,6 +70,7 @@ test('a chart of 1,000 days, also of days to come, reads only the days that are 
         expect(result.body.points).toContainEqual({
           start: `${isoDay}T00:00:00Z`,
           requests: 7,
+          units: 7,
           refused: 0,
           open: true,
         });
