@@ -36,6 +36,8 @@ describe('the report of a search', () => {
   test.each([
     ['the window', VIOLATED, 'window'],
     ['the history', VIOLATED.replace('sum<=(2+lost)', 'owed==sum'), 'history'],
+    ['the history, by a period', VIOLATED.replace('sum<=(2+lost)', 'counted[0]==in_hours[0]'), 'history'],
+    ['a period', VIOLATED.replace('sum<=(2+lost)', 'spent[lease[me].period]<=3'), 'period'],
     [
       'another error by its name',
       VIOLATED.replace(/pan:1: .*/, 'pan:1: block in d_step seq (at depth 3)'),

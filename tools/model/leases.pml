@@ -7,8 +7,10 @@
  *   SHORT_HOLD          there is a shorter hold, too
  *   RESETS              usage is reset, and the customer deleted and created again
  *   FAILOVER            the store loses one write in a failover
+ *   PERIOD              the customer has a period of so many ticks beside the window, and PERIOD_LIMIT units in it
  *   CHECK_WINDOW        no interval sees more begin than LIMIT (and than that write granted)
- *   CHECK_HISTORY       each unit in the usage history has begun, is held, or was lost with a gateway
+ *   CHECK_HISTORY       each unit in the usage history has begun, is held, or was lost with a gateway; a period counts its hours
+ *   CHECK_PERIOD        no more begin on grants of a period than PERIOD_LIMIT, and than were refunded to it late
  *   MUTANT_...          a wrong protocol
  */
 #include "window.pml"
@@ -49,6 +51,11 @@
 #define EARLIER 1 /* of the same lineage */
 #define FOREIGN 2 /* of another lineage */
 
+/* The period of a grant. GRACE: ticks after its end in which its units return to it. */
+#define PRESENT 0
+#define ENDED 1
+#define CLOSED 2
+
 typedef Lease {
   unsigned state : 3;
   unsigned unused : 2;  /* units not handed out: `Lease.units` */
@@ -61,7 +68,8 @@ typedef Lease {
   unsigned bucket : 3;
   unsigned epoch : 2;
   bit is_unknown;       /* the store has no note of it: of a failover, or of a mutant */
-  bit is_short
+  bit is_short;
+  unsigned period : 2   /* by the store's clock; of a mutant, until the grant: by that of the gateway */
 }
 
 Lease lease[4]; /* the second gateway's are 2 and 3 */
@@ -71,6 +79,31 @@ byte lost;      /* units granted by the write that a failover lost */
  * without the refunded ones; this is kept instead of its sums, which grow without end.
  */
 byte owed;
+#ifdef PERIOD
+byte period_phase; /* ticks since the present period began */
+/* By PRESENT and ENDED. */
+byte counted[2];   /* `countInPeriod` of src/store/period-counts.ts */
+byte in_hours[2];  /* units in the hours of the usage history that are in the period */
+/*
+ * Units of these grants that have begun or were lost: with a gateway, or because a late refund took what they could have
+ * been refunded from. Without those that late refunds took: units of grants of a closed period. Negative if these are more.
+ */
+short spent[2];
+short expected;
+
+inline spend(period_, count) {
+  if
+  :: period_ != CLOSED ->
+     spent[period_] = spent[period_] + (count);
+#ifdef CHECK_PERIOD
+     assert(spent[period_] <= PERIOD_LIMIT) /* period */
+#endif
+  :: else
+  fi
+}
+#else
+#define spend(period_, count)
+#endif
 
 #define L lease[me]
 #define PEER lease[me ^ 1]
@@ -83,13 +116,14 @@ inline strike_off(s, count) {
   if
   :: IS_IN_HISTORY(s) -> owed = owed - (count)
   :: else
-  fi
+  fi;
+  spend(lease[s].period, count)
 }
 
 inline clear(s) {
   lease[s].state = FREE; lease[s].unused = 0; lease[s].waiting = 0; lease[s].total = 0; lease[s].sent = 0;
   lease[s].noted = 0; lease[s].age = 0; lease[s].missed = 0; lease[s].bucket = 0; lease[s].epoch = THIS;
-  lease[s].is_unknown = 0; lease[s].is_short = 0
+  lease[s].is_unknown = 0; lease[s].is_short = 0; lease[s].period = PRESENT
 }
 
 inline move(from, to) {
@@ -97,7 +131,7 @@ inline move(from, to) {
   lease[to].total = lease[from].total; lease[to].sent = lease[from].sent; lease[to].noted = lease[from].noted;
   lease[to].age = lease[from].age; lease[to].missed = lease[from].missed; lease[to].bucket = lease[from].bucket;
   lease[to].epoch = lease[from].epoch; lease[to].is_unknown = lease[from].is_unknown;
-  lease[to].is_short = lease[from].is_short;
+  lease[to].is_short = lease[from].is_short; lease[to].period = lease[from].period;
   clear(from)
 }
 
@@ -118,6 +152,23 @@ inline settle(s) {
   fi
 }
 
+#ifdef PERIOD
+/* A period counts what its hours have: what was spent, is held, or is not refunded yet. */
+inline check_period(period_) {
+  expected = spent[period_];
+  for (i : 0 .. 3) {
+    if
+    :: (lease[i].state == REPLIED || lease[i].state == OPEN) && lease[i].period == period_ ->
+       expected = expected + lease[i].unused + lease[i].waiting + lease[i].total - lease[i].noted
+    :: else
+    fi
+  }
+  assert(in_hours[period_] == expected); /* history */
+  assert(counted[period_] == in_hours[period_]); /* history */
+  expected = 0
+}
+#endif
+
 /* At the end of each step. */
 inline check() {
 #ifdef CHECK_HISTORY
@@ -130,6 +181,9 @@ inline check() {
     fi
   }
   assert(owed == sum); /* history */
+#ifdef PERIOD
+  check_period(PRESENT); check_period(ENDED);
+#endif
 #endif
   end_step()
 }
@@ -143,16 +197,54 @@ inline count_grant(count) {
 #endif
   units[L.bucket] = units[L.bucket] + count;
   L.unused = count;
-  owed = owed + count;
+  owed = owed + L.unused;
+#ifdef PERIOD
+  in_hours[PRESENT] = in_hours[PRESENT] + L.unused;
+#ifdef MUTANT_PERIOD_OF_GATEWAY
   if
-  :: L.state == DEAD -> owed = owed - count; clear(me)
+  :: L.period != CLOSED -> counted[L.period] = counted[L.period] + L.unused
+  :: else
+  fi;
+#elif !defined(MUTANT_HOUR_ALONE)
+  counted[PRESENT] = counted[PRESENT] + L.unused;
+#endif
+  L.period = PRESENT;
+#endif
+  if
+  :: L.state == DEAD -> strike_off(me, L.unused); clear(me)
   :: L.state == ORPHAN -> L.state = OPEN; L.total = L.unused; L.unused = 0
   :: else -> L.state = REPLIED
   fi
 }
 
+#ifdef PERIOD
+#ifdef MUTANT_PERIOD_OF_GATEWAY
+#define PERIOD_USED (L.period == CLOSED -> 0 : counted[L.period])
+#else
+#define PERIOD_USED counted[PRESENT]
+#endif
+/* What is left of the period bounds the grant, too. So `sum` becomes as many used units as leave no more. */
+inline bound_by_period(count) {
+#ifdef MUTANT_REFUSAL_COUNTS
+  if
+  :: sum < LIMIT && PERIOD_USED >= PERIOD_LIMIT ->
+     units[BUCKET_AFTER(HOLD)] = units[BUCKET_AFTER(HOLD)] + 1; in_hours[PRESENT]++
+  :: else
+  fi;
+#endif
+#ifdef MUTANT_LARGER_LIMIT
+  sum = (PERIOD_USED < PERIOD_LIMIT -> sum : LIMIT)
+#else
+  sum = (PERIOD_LIMIT - PERIOD_USED < LIMIT - sum -> LIMIT - PERIOD_LIMIT + PERIOD_USED : sum)
+#endif
+}
+#else
+#define bound_by_period(count)
+#endif
+
 inline answer(count) {
   sum_used();
+  bound_by_period(count);
   if
   :: sum >= LIMIT -> clear(me) /* the refusal is remembered: it changes nothing here */
   :: else -> count_grant((count < LIMIT - sum -> count : LIMIT - sum))
@@ -160,6 +252,29 @@ inline answer(count) {
   settle(me & 2);
   check()
 }
+
+#ifdef PERIOD
+/*
+ * `refundInPeriod` of src/store/period-counts.ts: to the period of the hour to which the history gives them back, which is
+ * that of the grant until it is closed, and that of now later. At most the units that it has.
+ */
+inline refund_period(count) {
+  i = (L.period == ENDED -> ENDED : PRESENT);
+  expected = ((count) < in_hours[i] -> (count) : in_hours[i]);
+  in_hours[i] = in_hours[i] - expected;
+#ifdef MUTANT_REFUND_TO_PRESENT
+  counted[PRESENT] = counted[PRESENT] - (expected < counted[PRESENT] -> expected : counted[PRESENT]);
+#elif defined(MUTANT_REFUND_TO_CLOSED)
+  counted[i] = counted[i] - (L.period == CLOSED -> 0 : expected);
+#else
+  counted[i] = counted[i] - expected;
+#endif
+  spent[i] = spent[i] - expected + (L.period == CLOSED -> 0 : (count));
+  i = 0; expected = 0
+}
+#else
+#define refund_period(count)
+#endif
 
 /* Units return to the window and the history: `refundOnce` of src/store/grants.ts, `open` of window.lua. */
 inline give_back(count) {
@@ -181,7 +296,8 @@ inline give_back(count) {
   :: L.epoch != FOREIGN -> owed = owed - (count)
 #endif
   :: else
-  fi
+  fi;
+  refund_period(count)
 }
 
 /* `noteRefunds` of src/store/grants.ts and window.lua: the difference to what it has noted of this id. */
@@ -380,8 +496,43 @@ inline grow_older(s, misses) {
   fi
 }
 
+#ifdef PERIOD
+#ifdef MUTANT_PERIOD_OF_GATEWAY
+#define HAS_PERIOD(s) (lease[s].state != FREE)
+#else
+#define HAS_PERIOD(s) (lease[s].state == REPLIED || lease[s].state == OPEN)
+#endif
+
+inline end_period(from, to) {
+  for (i : 0 .. 3) {
+    if
+    :: HAS_PERIOD(i) && lease[i].period == from -> lease[i].period = to
+    :: else
+    fi
+  }
+}
+
+inline grow_period() {
+  period_phase++;
+  if
+  :: period_phase == GRACE ->
+     end_period(ENDED, CLOSED);
+     counted[ENDED] = 0; in_hours[ENDED] = 0; spent[ENDED] = 0
+  :: period_phase == PERIOD ->
+     period_phase = 0;
+     end_period(PRESENT, ENDED);
+     counted[ENDED] = counted[PRESENT]; in_hours[ENDED] = in_hours[PRESENT]; spent[ENDED] = spent[PRESENT];
+     counted[PRESENT] = 0; in_hours[PRESENT] = 0; spent[PRESENT] = 0
+  :: else
+  fi
+}
+#else
+#define grow_period()
+#endif
+
 inline pass_time(first_misses, second_misses) {
   pass_tick();
+  grow_period();
   grow_older(0, first_misses); grow_older(1, first_misses); grow_older(2, second_misses);
   check()
 }

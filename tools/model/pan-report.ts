@@ -17,6 +17,8 @@ const ASSERTIONS: readonly (readonly [text: string, property: Property])[] = [
   ['owed==sum', 'history'],
   ['counted>=', 'history'],
   ['sum<=', 'window'],
+  ['in_hours[', 'history'],
+  ['spent[', 'period'],
 ];
 const TRUNCATION = /max search depth too small|search not completed|out of memory|memory bound|MEMLIM/i;
 

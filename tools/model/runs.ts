@@ -1,6 +1,6 @@
 /** What SPIN explores: the correct protocol in several scenes, and wrong protocols that it must refute. */
 
-export type Property = 'window' | 'history';
+export type Property = 'window' | 'history' | 'period';
 
 export interface Scene {
   readonly name: string;
@@ -33,6 +33,12 @@ const failover: Scene = {
   macros: ['ONE_LEASE_EACH', 'FAILOVER', 'DRIFT=0'],
   properties: ['window'],
 };
+const period: Scene = {
+  ...exactClocks,
+  name: 'hour and period',
+  macros: [...exactClocks.macros, 'WINDOW=1', 'BUCKET=1', 'HOLD=1', 'PERIOD=5', 'PERIOD_LIMIT=3', 'GRACE=1'],
+  properties: ['window', 'history', 'period'],
+};
 const outage: Scene = {
   name: 'outage, both gateways',
   file: 'outage.pml',
@@ -44,7 +50,7 @@ const longBuckets: Scene = { ...outage, name: 'outage, one gateway', macros: ['L
 const charges: Scene = { name: 'charges', file: 'charges.pml', macros: [], properties: ['history'] };
 
 /** The longest first. */
-export const SCENES: readonly Scene[] = [leases, failover, twoHolds, epochs, outage, longBuckets, charges];
+export const SCENES: readonly Scene[] = [leases, failover, twoHolds, epochs, period, outage, longBuckets, charges];
 
 export const MUTANTS: readonly Mutant[] = [
   { name: 'HOLD_FROM_REPLY', scene: exactClocks, property: 'window' },
@@ -65,6 +71,12 @@ export const MUTANTS: readonly Mutant[] = [
   { name: 'LATE_REPLY_DROPPED', scene: exactClocks, property: 'history' },
   { name: 'HISTORY_OF_THIS_EPOCH', scene: epochs, property: 'history' },
   { name: 'HISTORY_OF_ANY_LINEAGE', scene: epochs, property: 'history' },
+  { name: 'HOUR_ALONE', scene: period, property: 'period' },
+  { name: 'LARGER_LIMIT', scene: period, property: 'period' },
+  { name: 'REFUSAL_COUNTS', scene: period, property: 'history' },
+  { name: 'PERIOD_OF_GATEWAY', scene: period, property: 'period' },
+  { name: 'REFUND_TO_PRESENT', scene: period, property: 'period' },
+  { name: 'REFUND_TO_CLOSED', scene: period, property: 'history' },
   { name: 'USAGE_UNTIL_REPLY', scene: outage, property: 'window' },
   { name: 'LOCAL_WINDOW_AFRESH', scene: outage, property: 'window' },
   { name: 'LOCAL_BUCKET_OF_ADMISSION', scene: outage, property: 'window' },
