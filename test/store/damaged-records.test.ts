@@ -51,3 +51,17 @@ test('a record that is not there, or has all that it needs, is not damaged', () 
   damaged.checkCustomer('acme', { plan: 'starter', requests_per_hour: 'many' });
   expect(seen).toEqual([]);
 });
+
+test('an anchor that is not a whole hour is reported with the record', () => {
+  const { seen, damaged } = setUp();
+  for (const anchor of ['2026-01-31T10:00:00Z', '2026-01-31T12:00:00+02:00']) {
+    damaged.checkCustomer('acme', { plan: 'starter', period_anchor: anchor });
+  }
+  expect(seen).toEqual([]);
+  for (const anchor of ['2026-01-31T10:30:00Z', '31', '2026-02-30T10:00:00Z']) {
+    damaged.checkCustomer(anchor, { plan: 'starter', period_anchor: anchor });
+  }
+  expect(seen.map(({ damage }) => damage.fault.code)).toEqual(
+    Array.from({ length: 3 }, () => 'unreadable_period_anchor'),
+  );
+});
