@@ -22,7 +22,8 @@ import {
 import type { Machine } from './machine.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-const START_MS = Date.UTC(2030, 0, 1);
+/** When the store's clock begins, unless a world says otherwise. */
+export const START_MS: number = Date.UTC(2030, 0, 1);
 
 type Executed<T> = T | Promise<T>;
 
@@ -81,7 +82,9 @@ class SimulatedCustomer implements CustomerCounters {
   readonly windowOf = () => this.hash;
   readonly periods = new Map<string, string>();
   readonly notes: GrantNotes;
-  /** Units in the usage history, in all hours. */
+  /** Units in the usage history, by hour since 1970. */
+  readonly hours = new Map<number, number>();
+  /** Units granted and reported, less those refunded: also those that the history no longer had. */
   history = 0;
 
   constructor(nowMs: () => number) {
@@ -89,10 +92,13 @@ class SimulatedCustomer implements CustomerCounters {
   }
 
   /** @throws Error when more units are refunded than were granted and reported. */
-  readonly addToHistory = (_hour: number, units: number): number => {
+  readonly addToHistory = (hour: number, units: number): number => {
     this.history += units;
     if (this.history < 0) throw new Error(`the usage history has ${this.history} units`);
-    return units;
+    const before = this.hours.get(hour) ?? 0;
+    const after = Math.max(0, before + units);
+    this.hours.set(hour, after);
+    return after - before;
   };
 }
 
@@ -100,11 +106,12 @@ class SimulatedCustomer implements CustomerCounters {
 export class SimulatedStore implements LinkedStore {
   readonly #time: VirtualTime;
   readonly #customers = new Map<string, SimulatedCustomer>();
-  #clockMs = START_MS;
+  #clockMs: number;
   #epochs = 0;
 
-  constructor(time: VirtualTime) {
+  constructor(time: VirtualTime, startMs = START_MS) {
     this.#time = time;
+    this.#clockMs = startMs;
   }
 
   nowMs(): number {
@@ -144,6 +151,16 @@ export class SimulatedStore implements LinkedStore {
   /** Returns the units in the usage history of a customer. */
   history(customer: string): number {
     return this.#of(customer).history;
+  }
+
+  /** Returns the usage history of a customer: units by hour since 1970. */
+  hours(customer: string): ReadonlyMap<number, number> {
+    return this.#of(customer).hours;
+  }
+
+  /** Returns the fields of a customer's periods, as Redis has them. */
+  periods(customer: string): ReadonlyMap<string, string> {
+    return this.#of(customer).periods;
   }
 
   #of(customer: string): SimulatedCustomer {

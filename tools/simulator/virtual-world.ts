@@ -11,7 +11,14 @@ import { hourly } from '../../src/store/windows.ts';
 import { Dice } from './dice.ts';
 import { type Answer, LeasingGateway } from './leasing-gateway.ts';
 import { Machine } from './machine.ts';
-import { type Fate, type LinkedStore, type LinkObserver, SimulatedStore, StoreLink } from './simulated-store.ts';
+import {
+  type Fate,
+  type LinkedStore,
+  type LinkObserver,
+  SimulatedStore,
+  START_MS,
+  StoreLink,
+} from './simulated-store.ts';
 import { VirtualTime } from './virtual-time.ts';
 
 export const CUSTOMER = 'acme';
@@ -42,6 +49,10 @@ export interface WorldOptions {
   readonly store?: LinkedStore;
   /** Left out: the world's own. */
   readonly time?: VirtualTime;
+  /** Where the clock of the world's own store begins. */
+  readonly startMs?: number;
+  /** How far a machine's `random` wall clock is from the store's. Left out: up to a day. */
+  readonly clockSkewMs?: number;
   /** Returns what observes the connection of a new gateway. */
   readonly observe?: () => LinkObserver;
 }
@@ -70,7 +81,7 @@ export class VirtualWorld {
     this.options = options;
     this.dice = new Dice(options.seed);
     this.time = options.time ?? new VirtualTime();
-    this.store = new SimulatedStore(this.time);
+    this.store = new SimulatedStore(this.time, options.startMs);
     for (let index = 0; index < options.gateways; index++)
       this.start(index, { limits: hourly(options.limit), usageResetAt: '' });
   }
@@ -97,14 +108,15 @@ export class VirtualWorld {
 
   newMachine(): Machine {
     const { time, dice } = this;
-    const { clocks, clockError = (dice: Dice) => dice.between(-LARGEST_DRIFT, LARGEST_DRIFT) } = this.options;
+    const { clocks, startMs = START_MS, clockSkewMs = 1e8 } = this.options;
+    const { clockError = (dice: Dice) => dice.between(-LARGEST_DRIFT, LARGEST_DRIFT) } = this.options;
     if (clocks !== 'random') {
       const punctual = () => 0;
       return new Machine({
         time,
         rate: clocks,
         monotonicOriginMs: 5000,
-        wallOriginMs: 1e12,
+        wallOriginMs: startMs,
         timerLatenessMs: punctual,
       });
     }
@@ -112,7 +124,7 @@ export class VirtualWorld {
       time,
       rate: 1 + clockError(dice),
       monotonicOriginMs: dice.between(0, 1e9),
-      wallOriginMs: 1e12 + dice.between(-1e8, 1e8),
+      wallOriginMs: startMs + dice.between(-clockSkewMs, clockSkewMs),
       timerLatenessMs: () => (dice.chance(0.1) ? dice.between(0, 40) : dice.between(0, 1.5)),
     });
   }
