@@ -44,6 +44,7 @@ export const adminSections = () =>
       UsagePage: responses.USAGE_PAGE,
       UsageHistory: responses.USAGE_HISTORY,
       UsageTotals: responses.USAGE_TOTALS,
+      PeriodPage: responses.PERIOD_PAGE,
       NearCustomers: responses.NEAR_CUSTOMERS,
       RefusedCustomers: responses.REFUSED_CUSTOMERS,
       DeprecatedCalls: responses.DEPRECATED_CALLS,
@@ -90,6 +91,7 @@ export const adminSections = () =>
     headNames: {
       'GET /admin/v1/usage': 'headUsageList',
       'GET /admin/v1/usage/export': 'headUsageExport',
+      'GET /admin/v1/usage/periods': 'headUsagePeriods',
       'GET /admin/v1/customers/:id/explain': 'headExplanation',
     },
     refusalsOf: (endpoint, { query, body }) => [

@@ -178,6 +178,16 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     mediaTypes: ['text/csv', 'application/x-ndjson'],
     headers: ['NextPage'],
   },
+  'GET /admin/v1/usage/periods': {
+    operationId: 'listUsagePeriods',
+    tag: 'customers',
+    summary: 'What customers used in days and months that are over, for billing',
+    description:
+      'Periods that ended at least 30 seconds ago and counted at least one unit. They do not change any more, and are kept for 40 days. The id is `<customer>/<starts_at>`, so that a period that is sent twice does no harm. A page may have fewer periods than `limit`. Periods that end between two pages are on none of them. With `format`, a page is lines, and the Link header has the next page.',
+    success: 'A page of the list.',
+    mediaTypes: ['text/csv', 'application/x-ndjson'],
+    headers: ['NextPage'],
+  },
   'GET /admin/v1/customers/:id/explain': {
     operationId: 'explainLimit',
     tag: 'customers',

@@ -35,7 +35,7 @@ export interface Operation<Refused extends string> {
   readonly description?: string;
   /** Describes the reply that is not a refusal. */
   readonly success: string;
-  /** Of a reply that is text. */
+  /** Of a reply that is text, or can be. */
   readonly mediaTypes?: readonly string[];
   readonly headers?: readonly ('Location' | 'NextPage' | 'SetCookie')[];
   /** Names of refusals, in addition to those that follow from method, path, query and body. */
@@ -128,10 +128,10 @@ export function openApiSections<Refused extends string>(
     const { operationId, tag, summary, description, success, headers = [], mediaTypes = [] } = textOf(endpoint);
     const { body, status = 200, reply } = routeOf(routes, endpoint);
     const schema = body === 'yaml' ? undefined : bodies.get(endpoint);
-    const content =
-      reply instanceof z.ZodType
-        ? { 'application/json': { schema: schemaOf(reply) } }
-        : Object.fromEntries(mediaTypes.map((type) => [type, { schema: { type: 'string' } }]));
+    const content = {
+      ...(reply instanceof z.ZodType && { 'application/json': { schema: schemaOf(reply) } }),
+      ...Object.fromEntries(mediaTypes.map((type) => [type, { schema: { type: 'string' } }])),
+    };
     return {
       operationId,
       tags: [tag],

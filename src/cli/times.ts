@@ -63,10 +63,9 @@ export function durationParser(maxSeconds: number): (text: string) => number {
   };
 }
 
+/** What {@link timeParser} reads of the past. */
+export const TIME_FORMS = '2026-01-31, 2026-01-31T12:00:00Z or an age, such as 90d';
+
 /** The options of a range in the past. */
-export const FROM = [
-  '--from <time>',
-  'start of the range: 2026-01-31, 2026-01-31T12:00:00Z or an age, such as 90d',
-  timeParser('past'),
-] as const;
+export const FROM = ['--from <time>', `start of the range: ${TIME_FORMS}`, timeParser('past')] as const;
 export const TO = ['--to <time>', 'end of the range', timeParser('past')] as const;

@@ -2,11 +2,13 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { EXPORT_FORMATS } from '../api/admin/allowed-values.ts';
 import type {
+  ClosedPeriodDocument,
   CustomerUsageDocument,
   DeprecatedCallsDocument,
   NearCustomerDocument,
   RefusedCustomerDocument,
 } from '../api/admin/responses.ts';
+import type { ExportPage } from '../api/client/admin-client.ts';
 import { printable } from '../api/client/printable.ts';
 import {
   adminCommand,
@@ -17,14 +19,16 @@ import {
 } from './admin-commands.ts';
 import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';
+import { UsageError } from './exit-status.ts';
 import { print, printDocument, printJson, printList, printSections, remark } from './output.ts';
 import { type Columns, formatDocument, formatTable, shortTime, withTimes } from './table.ts';
-import { FROM, TO } from './times.ts';
+import { FROM, TIME_FORMS, TO, timeParser } from './times.ts';
 
 const BAR_WIDTH = 40;
 const BAR_PARTS = ' ▏▎▍▌▋▊▉█';
 /** Customers in one response. A response is printed when it is complete, so it must fit into memory. */
 const EXPORT_CUSTOMERS = '100';
+const EXPORT_PERIODS = '1000';
 
 const NEAR_COLUMNS: Columns<NearCustomerDocument> = {
   CUSTOMER: 'customer',
@@ -60,6 +64,16 @@ const COLUMNS: Columns<CustomerUsageDocument> = {
   USED: 'used',
   'PER HOUR': 'limit',
   PERCENT: 'percent',
+};
+
+const PERIOD_COLUMNS: Columns<ClosedPeriodDocument> = {
+  CUSTOMER: 'customer',
+  PLAN: 'plan',
+  'STARTS AT': 'starts_at',
+  'ENDS AT': 'ends_at',
+  INCLUDED: 'included',
+  USED: 'used',
+  OVERAGE: 'overage',
 };
 
 export function addUsageCommands(program: Command): void {
@@ -201,25 +215,54 @@ function addHistoryCommands(usage: Command): void {
   adminCommand(usage, 'export', 'print the usage of closed hours, one line per customer and hour')
     .option(...FROM)
     .option(...TO)
-    .addOption(new Option('--format <format>', 'format of a line').choices(EXPORT_FORMATS).default('csv' as const))
-    .option('--cursor <cursor>', 'continue an export that failed; its error message contains the cursor')
+    .addOption(formatOption().default('csv' as const))
+    .addOption(cursorOption())
     .action(async ({ from, to, format, cursor, ...options }) => {
-      // Prints whole pages only, so that an export that failed can be continued without repeating a line.
       const client = await connect(options);
-      let continuesWith = cursor || undefined;
-      try {
-        const query = { format, limit: EXPORT_CUSTOMERS, from, to, cursor: continuesWith };
-        for await (const page of client.exportUsage(query)) {
-          await print(page.text);
-          continuesWith = page.next;
-        }
-      } catch (error) {
-        if (continuesWith !== undefined) {
-          remark(`The export is incomplete. To continue it, repeat the command with: --cursor ${continuesWith}`);
-        }
-        throw error;
-      }
+      const query = { format, limit: EXPORT_CUSTOMERS, from, to, cursor: cursor || undefined };
+      await printExport(client.exportUsage('GET /admin/v1/usage/export', { query }), query.cursor);
     });
+
+  documentCommand(usage, 'periods', 'show what customers used in days and months that are over, for billing')
+    .option('--ended-after <time>', `only periods that ended then or later: ${TIME_FORMS}`, timeParser('past'))
+    .option('--ended-before <time>', 'only periods that ended before', timeParser('past'))
+    .addOption(formatOption().conflicts('json'))
+    .addOption(cursorOption())
+    .action(async ({ endedAfter, endedBefore, format, cursor, ...options }) => {
+      if (cursor !== undefined && format === undefined) throw new UsageError('--cursor needs --format.');
+      const client = await connect(options);
+      const range = { ended_after: endedAfter, ended_before: endedBefore, cursor: cursor || undefined };
+      if (format === undefined) {
+        const periods = await client.list('GET /admin/v1/usage/periods', { query: range });
+        return printList('periods that are over', PERIOD_COLUMNS, periods, options);
+      }
+      const query = { ...range, format, limit: EXPORT_PERIODS };
+      await printExport(client.exportUsage('GET /admin/v1/usage/periods', { query }), range.cursor);
+    });
+}
+
+function formatOption() {
+  return new Option('--format <format>', 'format of a line').choices(EXPORT_FORMATS);
+}
+
+function cursorOption() {
+  return new Option('--cursor <cursor>', 'continue an export that failed; its error message contains the cursor');
+}
+
+/** Prints whole pages only, so that an export that failed can be continued without repeating a line. */
+async function printExport(pages: AsyncIterable<ExportPage>, cursor: string | undefined): Promise<void> {
+  let continuesWith = cursor;
+  try {
+    for await (const page of pages) {
+      await print(page.text);
+      continuesWith = page.next;
+    }
+  } catch (error) {
+    if (continuesWith !== undefined) {
+      remark(`The export is incomplete. To continue it, repeat the command with: --cursor ${continuesWith}`);
+    }
+    throw error;
+  }
 }
 
 function stepOption() {

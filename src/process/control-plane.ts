@@ -176,6 +176,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       notices: store.notices,
       testNotices: (customer) => notices.test(customer),
       history: store.usageHistory,
+      periods: store.periods,
       usage: (customer, limits) => quota.hourly.usage(customer, limits),
       leaseState: (customer) => dataPlane.leaseState(customer),
       refusals: (customer) => dataPlane.refusals(customer),

@@ -12,6 +12,7 @@ import type { KeyUseStore } from './key-uses.ts';
 import type { MaintenanceStore } from './maintenance.ts';
 import type { NoticeStore } from './notices.ts';
 import type { NotifySecretStore } from './notify-secrets.ts';
+import type { PeriodReader } from './period-reader.ts';
 import type { PortalSessionStore } from './portal-sessions.ts';
 import type { RecordStore } from './records.ts';
 import type { UsageHistory } from './usage-history.ts';
@@ -46,6 +47,7 @@ export interface Store {
   readonly audit: AuditStore;
   readonly windows: WindowStore;
   readonly usages: UsageReader;
+  readonly periods: PeriodReader;
   /** Undefined when the configuration turns the history off. */
   readonly usageHistory?: UsageHistory | undefined;
   readonly notices: NoticeStore;

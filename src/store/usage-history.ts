@@ -15,9 +15,14 @@ export const DAY_MS = 24 * HOUR_MS;
  */
 const HOUR_CLOSES_MS = 30_000;
 
+/** Returns the first hour that is not closed, as the number of hours since 1970. `nowMs`: store time. */
+export function firstOpenHour(nowMs: number): number {
+  return Math.floor((nowMs - HOUR_CLOSES_MS) / HOUR_MS);
+}
+
 /** Returns this hour, as the number of hours since 1970, or the current one if it is closed. `nowMs`: store time. */
 export function unlessClosed(hour: number, nowMs: number): number {
-  return hour >= Math.floor((nowMs - HOUR_CLOSES_MS) / HOUR_MS) ? hour : Math.floor(nowMs / HOUR_MS);
+  return hour >= firstOpenHour(nowMs) ? hour : Math.floor(nowMs / HOUR_MS);
 }
 
 /** How long the history is kept. */

@@ -103,7 +103,8 @@ it('reads an export page by page, and tells the cursor that continues it', async
   });
   const pages: { text: string; next: string | undefined }[] = [];
   const reading = (async () => {
-    for await (const page of clientOf(url).exportUsage({ format: 'csv', from: undefined })) pages.push(page);
+    const query = { format: 'csv', from: undefined } as const;
+    for await (const page of clientOf(url).exportUsage('GET /admin/v1/usage/export', { query })) pages.push(page);
   })();
   expect((await failureOf(reading)).message).toContain('did not respond');
   expect(pages).toEqual([

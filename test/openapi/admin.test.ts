@@ -67,7 +67,7 @@ class Session {
     this.received.add(`${method} ${path} ${status}`);
     const code = codeOf(answer);
     if (code !== undefined) this.received.add(code);
-    const isLines = path.endsWith('/export') && answer.status === 200;
+    const isLines = /csv|ndjson/.test(answer.headers.get('content-type') ?? '');
     return { status: answer.status, body: isLines || answer.text === '' ? undefined : JSON.parse(answer.text) };
   }
 
@@ -165,7 +165,9 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('GET', `${at}/usage/near`, { query: '?above=50' });
   for (const format of ['csv', 'jsonl']) {
     await session.call('GET', `${at}/usage/export`, { query: `?format=${format}&limit=1` });
+    await session.call('GET', `${at}/usage/periods`, { query: `?format=${format}&limit=1` });
   }
+  await session.call('GET', `${at}/usage/periods`, { query: '?limit=1' });
   await session.call('GET', `${at}/customers/{id}/explain`, acme);
 
   const keys = `${at}/customers/{id}/keys`;

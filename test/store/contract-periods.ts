@@ -93,6 +93,27 @@ export function periodsContract(name: string, openStore: OpenStore): void {
       });
     });
 
+    test('the periods of customers are read as they were counted, in the order asked', async () => {
+      const { records, windows, periods } = await open();
+      await records.createCustomer(customer);
+      const reserved = await windows.reserve(inPeriod({ beyond: 'allow' }, { need: 9 }));
+      await records.resetPeriod('acme', '2026-05-06T07:08:09Z', MONTH);
+      const asked = inPeriod({ beyond: 'allow', amount: 5, plan: 'other' }, { need: 8 });
+      await windows.reserve(asked);
+      await windows.refund('acme', [refundOf(asked, 2)]);
+      const { startHour, endHour } = periodOf(MONTH, reserved.storeTimeMs);
+      const [startMs, endMs] = [startHour * HOUR_MS, endHour * HOUR_MS];
+      const read = { plan: 'other', startMs, endMs, included: 5, used: 15, forgiven: 9, overage: 1 };
+      expect(await periods.periodsOf(['nobody', 'acme', 'globex'])).toEqual([
+        { periods: [], isDamaged: false },
+        { periods: [read], isDamaged: false },
+        { periods: [], isDamaged: false },
+      ]);
+      // Half a minute after the end of an hour at most.
+      const closedForMs = reserved.storeTimeMs - (await periods.openFromMs());
+      expect(closedForMs).toBeLessThan(HOUR_MS + 30_000);
+    });
+
     test('a reset of the hour leaves the period alone', async () => {
       const { records, windows } = await open();
       await records.createCustomer(customer);

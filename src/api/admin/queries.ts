@@ -90,5 +90,9 @@ export const ABOVE = PERCENTAGE.default(80).describe('The least percentage of th
 export const ONLY_ABOVE = PERCENTAGE.optional().describe(
   'Only customers that have used at least this percentage of their limits, worst first, on one page.',
 );
-export const EXPORT_FORMAT = z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`).default('jsonl');
+const FORMAT = z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`);
+export const EXPORT_FORMAT = FORMAT.default('jsonl');
+export const PERIOD_FORMAT = FORMAT.optional().describe('Lines of this format in place of the JSON document.');
+export const ENDED_AFTER = WALL_TIME_MS.describe('Only periods that ended then or later.');
+export const ENDED_BEFORE = WALL_TIME_MS.describe('Only periods that ended before.');
 export const EXPORT_LIMIT = LIMIT.default(1000).describe('Customers in one response.');

@@ -187,6 +187,19 @@ export const USAGE_HISTORY = z.object({
     .describe('One for each hour or day of the range, oldest first.'),
 });
 
+const CLOSED_PERIOD = z.object({
+  id: z.string().describe('`<customer>/<starts_at>`.'),
+  customer: CUSTOMER_ID,
+  plan: z.string().describe('As `included`: that of the last request that counted in the period.'),
+  starts_at: TIME,
+  ends_at: TIME.describe('Exclusive.'),
+  included: COUNT.describe('The limit of the period.'),
+  used: COUNT.describe('What counted in the period. Exact.'),
+  overage: COUNT.describe('Used beyond the limit, without what a reset of the period forgave.'),
+});
+export type ClosedPeriodDocument = z.output<typeof CLOSED_PERIOD>;
+export const PERIOD_PAGE = pageOf(CLOSED_PERIOD);
+
 const PLAN_TOTALS = z.object({ requests: COUNT, refused: COUNT, upstream_errors: COUNT });
 
 export const USAGE_TOTALS = z.object({

@@ -72,6 +72,15 @@ export const ADMIN_ROUTES = {
     query: z.strictObject({ ...RANGE, format: query.EXPORT_FORMAT, limit: query.EXPORT_LIMIT, cursor: query.CURSOR }),
     reply: 'text',
   },
+  'GET /admin/v1/usage/periods': {
+    query: z.strictObject({
+      ...PAGE,
+      ended_after: query.ENDED_AFTER,
+      ended_before: query.ENDED_BEFORE,
+      format: query.PERIOD_FORMAT,
+    }),
+    reply: document.PERIOD_PAGE,
+  },
   'GET /admin/v1/customers/:id/explain': { reply: document.EXPLANATION },
   'GET /admin/v1/customers/:id/keys': { query: z.strictObject(PAGE), reply: document.KEY_PAGE },
   'POST /admin/v1/customers/:id/keys': { body: keyCreation, status: 201, reply: document.NEW_KEY },

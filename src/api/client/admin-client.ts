@@ -32,7 +32,8 @@ interface AnyRequest {
   readonly [name: string]: unknown;
 }
 
-type ExportQuery = RequestOf<'GET /admin/v1/usage/export'>['query'];
+/** The routes that reply with lines. */
+type ExportEndpoint = 'GET /admin/v1/usage/export' | 'GET /admin/v1/usage/periods';
 
 /** One line of the usage export. */
 const CLOSED_HOUR = z.object({
@@ -41,6 +42,13 @@ const CLOSED_HOUR = z.object({
   requests: z.int().min(0),
   units: z.int().min(0).optional(),
 });
+
+export interface ExportPage {
+  /** Whole lines. */
+  readonly text: string;
+  /** The cursor of the next page; undefined on the last page. */
+  readonly next: string | undefined;
+}
 
 const DEFAULT_TIMEOUT_MS = 30_000;
 const CUSTOMER_PATH = /^\/admin\/v1\/customers\/([^/?]+)/;
@@ -63,11 +71,16 @@ export class AdminClient {
     return (await this.#call(endpoint, request ?? {})) as ReplyOf<Each>;
   }
 
-  /** Yields the lines of each page of an export, and the cursor of the next page. */
-  async *exportUsage(query: ExportQuery): AsyncGenerator<{ text: string; next: string | undefined }> {
-    let cursor = query?.cursor;
+  /** Yields the pages of an export. */
+  async *exportUsage<Each extends ExportEndpoint>(
+    endpoint: Each,
+    request: RequestOf<Each>,
+  ): AsyncGenerator<ExportPage> {
+    const [, template = ''] = endpoint.split(' ');
+    const { query = {} } = request as AnyRequest;
+    let { cursor } = query;
     do {
-      const { text, link } = await this.#send('GET', pathOf('/admin/v1/usage/export', { query: { ...query, cursor } }));
+      const { text, link } = await this.#send('GET', pathOf(template, { query: { ...query, cursor } }));
       const path = /^<(\/[^>]*)>; rel="next"$/.exec(link ?? '')?.[1];
       cursor =
         path === undefined ? undefined : (new URL(path, this.#settings.url).searchParams.get('cursor') ?? undefined);
@@ -76,8 +89,11 @@ export class AdminClient {
   }
 
   /** Yields the closed hours of an export. */
-  async *closedHours(query: ExportQuery): AsyncGenerator<z.output<typeof CLOSED_HOUR>> {
-    for await (const { text } of this.exportUsage({ ...query, format: 'jsonl' })) {
+  async *closedHours(
+    given: RequestOf<'GET /admin/v1/usage/export'>['query'],
+  ): AsyncGenerator<z.output<typeof CLOSED_HOUR>> {
+    const query = { ...given, format: 'jsonl' } as const;
+    for await (const { text } of this.exportUsage('GET /admin/v1/usage/export', { query })) {
       for (const line of text.split('\n')) if (line !== '') yield CLOSED_HOUR.parse(JSON.parse(line));
     }
   }
@@ -93,8 +109,10 @@ export class AdminClient {
     const found = new Map<string, ItemOf<Each>>();
     for await (const items of this.pages(endpoint, ...request)) {
       for (const item of items) {
-        const { id, customer } = item as { readonly id?: string; readonly customer: string };
-        if (!found.has(id ?? customer)) found.set(id ?? customer, item);
+        const { id, customer, ends_at: end } = item as { readonly id?: string; customer: string; ends_at?: string };
+        // A day and a month of a customer can begin together.
+        const key = `${id ?? customer} ${end}`;
+        if (!found.has(key)) found.set(key, item);
       }
     }
     return [...found.values()];

@@ -27,6 +27,7 @@ import { runningConfigHandlers } from './running-config.ts';
 import { statusHandlers } from './status.ts';
 import { usageHandlers } from './usage.ts';
 import { usageHistoryHandlers } from './usage-history.ts';
+import { usagePeriodHandlers } from './usage-periods.ts';
 
 /** `counters`: of the listener, whose app each reload replaces. */
 export function createAdminApp(
@@ -43,6 +44,7 @@ export function createAdminApp(
     ...customerHandlers(context),
     ...usageHandlers(context),
     ...usageHistoryHandlers(context),
+    ...usagePeriodHandlers(context),
     ...keyHandlers(context),
     ...rotationHandlers(context),
     ...portalAccessHandlers(context),

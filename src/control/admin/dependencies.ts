@@ -16,6 +16,7 @@ import type { KeyUseStore } from '../../store/key-uses.ts';
 import type { Maintenance, MaintenanceStore } from '../../store/maintenance.ts';
 import type { NoticeStore } from '../../store/notices.ts';
 import type { NotifySecretStore } from '../../store/notify-secrets.ts';
+import type { PeriodReader } from '../../store/period-reader.ts';
 import type { PortalSessionStore } from '../../store/portal-sessions.ts';
 import type { CustomerRecord, TemporaryLimit } from '../../store/record-fields.ts';
 import type { RecordStore } from '../../store/records.ts';
@@ -79,6 +80,7 @@ export interface AdminDependencies {
   announced(): Promise<readonly AnnouncedInstance[]>;
   /** Reads the usage of many customers. */
   readonly usages: UsageReader;
+  readonly periods: PeriodReader;
   /** Undefined when the configuration turns it off. */
   readonly history: UsageHistory | undefined;
   readonly notices: NoticeStore;

@@ -1,9 +1,8 @@
 /** The usage history: by customer, by plan, the customers near their limits, and the export for billing. */
 import { once } from 'node:events';
-import { setImmediate } from 'node:timers/promises';
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import type { CheckedRequestOf } from '../../api/admin/routes.ts';
-import { ENCODINGS, lastClosedMs } from '../../customers/usage/usage-export.ts';
+import { HOUR_ENCODINGS, lastClosedMs } from '../../customers/usage/usage-export.ts';
 import { HistoryRangeError, seriesRange, totalsSeries, usageSeries } from '../../customers/usage/usage-series.ts';
 import { type CustomerSearch, isFound } from '../../store/customer-search.ts';
 import { InvalidCursorError } from '../../store/errors.ts';
@@ -20,6 +19,8 @@ import { Refusal, requireCustomer } from '../frame/refusal.ts';
 import type { AdminContext, Handlers } from './dependencies.ts';
 import { customerUsage, definedMembers, pageOf } from './documents.ts';
 import { filteredCustomers, searchOf } from './filtered-pages.ts';
+import { linkToNext } from './link-to-next.ts';
+import { createTurns, type Turns } from './turns.ts';
 
 /** Customers whose last seen usage is checked against the store. Others are left out. */
 const MAX_CANDIDATES = 2000;
@@ -81,22 +82,6 @@ interface NearQuery {
   readonly limit: number;
   /** Undefined: all customers. */
   readonly wanted: CustomerSearch | undefined;
-}
-
-type Turns = <T>(read: () => Promise<T>) => Promise<T>;
-
-/**
- * Returns a function that runs reads one after the other. Many exports at once then cost the public listener, which may
- * have the same process and the same Redis, no more than one does. Lets other events happen before each read, because
- * the embedded store replies without waiting for any.
- */
-function createTurns(): Turns {
-  let last: Promise<unknown> = Promise.resolve();
-  return (read) => {
-    const turn = last.then(() => setImmediate()).then(read);
-    last = turn.catch(() => undefined);
-    return turn;
-  };
 }
 
 function required(history: UsageHistory | undefined): UsageHistory {
@@ -186,9 +171,9 @@ async function exportUsage(
   const range = { fromMs: from ?? toMs - DAY_MS, toMs };
   const page = await inTurn(async () => (res.destroyed ? undefined : records.listCustomers(customersCursor, limit)));
   if (page === undefined) return undefined;
-  const { contentType, header, line } = ENCODINGS[format];
+  const { contentType, header, line } = HOUR_ENCODINGS[format];
   res.setHeader('Content-Type', contentType);
-  if (page.next !== undefined) res.setHeader('Link', `<${nextPath(req, `${toMs}.${page.next}`)}>; rel="next"`);
+  if (page.next !== undefined) res.setHeader('Link', linkToNext(req, `${toMs}.${page.next}`));
   if (req.method === 'HEAD') return void res.end();
   if (header !== undefined && cursor === undefined) res.write(header);
   const ids = page.items.map(({ id }) => id);
@@ -228,10 +213,4 @@ async function drained(res: Response): Promise<void> {
   res.once('close', gone);
   await once(res, 'drain', { signal: stop.signal }).catch(() => undefined);
   res.off('close', gone);
-}
-
-function nextPath(req: Pick<Request, 'originalUrl'>, cursor: string): string {
-  const url = new URL(req.originalUrl, 'http://admin.invalid');
-  url.searchParams.set('cursor', cursor);
-  return url.pathname + url.search;
 }

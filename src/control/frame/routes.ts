@@ -15,16 +15,29 @@ export type PathHandlers = Readonly<
   >
 >;
 
+/** A reply as text, in place of the document of its route. */
+export class TextReply {
+  readonly contentType: string;
+  readonly text: string;
+
+  constructor(contentType: string, text: string) {
+    this.contentType = contentType;
+    this.text = text;
+  }
+}
+
 /**
- * Handlers of the routes of a table. They return what the document of the reply is made of, or write a reply that is text
- * themselves.
+ * Handlers of the routes of a table. They return what the document of the reply is made of, or its text. A reply that is
+ * always text, they write themselves.
  */
 export type HandlersOf<Table> = {
   readonly [Each in keyof Table]: (
     request: CheckedRequest<Table, Each>,
     res: Response,
-  ) => SourceOf<Reply<Table, Each>> | Promise<SourceOf<Reply<Table, Each>>>;
+  ) => Source<Table, Each> | Promise<Source<Table, Each>>;
 };
+type Source<Table, Each extends keyof Table> = SourceOf<Reply<Table, Each>> | TextReply;
+
 /**
  * Returns handlers that check query and body and send the reply, as the table of routes says. `guardsOf`: what must let a
  * request pass before its body is read.
@@ -52,6 +65,7 @@ export function bindHandlers<Table extends RouteTable>(
       // The key of a handler is the endpoint whose request it takes.
       const source = await handler(request as never, res);
       if (reply === undefined) res.status(204).end();
+      else if (source instanceof TextReply) res.type(source.contentType).send(source.text);
       else if (toDocument) {
         const document = toDocument(source);
         res.status(status ?? 200).json(factsOf(res).actor?.mayWrite ? document : withWebhookOrigins(document));

@@ -10,8 +10,9 @@ import {
 } from '../grants.ts';
 import type { StoreOp } from '../observer.ts';
 import type { PeriodHash } from '../period-counts.ts';
+import { type PeriodReader, periodsFrom } from '../period-reader.ts';
 import type { Store } from '../store.ts';
-import { HOUR_MS } from '../usage-history.ts';
+import { firstOpenHour, HOUR_MS } from '../usage-history.ts';
 import {
   checkCharge,
   checkRequest,
@@ -42,7 +43,7 @@ interface EmbeddedWindowsOptions {
 export function embeddedWindows(
   { sql, run, transact, clock }: EmbeddedContext,
   { newEpoch, addToHistory = (_customer, _hour, units) => units }: EmbeddedWindowsOptions,
-): Pick<Store, 'windows' | 'usages'> {
+): Pick<Store, 'windows' | 'usages' | 'periods'> {
   const hashOf = sqliteHashes(sql);
   const countersOf = (customer: string): CustomerCounters => ({
     windowOf: () => hashOf(customer),
@@ -96,7 +97,13 @@ export function embeddedWindows(
       }),
   };
 
-  return { windows, usages };
+  const periods: PeriodReader = {
+    openFromMs: async () => firstOpenHour(clock.nowMs()) * HOUR_MS,
+    periodsOf: (customers) =>
+      run('read_history', () => customers.map((customer) => periodsFrom(sqlitePeriods(sql, customer).entries()))),
+  };
+
+  return { windows, usages, periods };
 }
 
 function grantNotes(sql: Sql, customer: string): GrantNotes {

@@ -39,6 +39,7 @@ import { withoutArguments } from './protocol/redis-errors.ts';
 import { DamagedRecords } from './records/damaged-records.ts';
 import { redisMaintenance } from './records/maintenance.ts';
 import { redisRecords } from './records/records.ts';
+import { redisPeriodReader } from './usage/period-reader.ts';
 import { redisUsageHistory } from './usage/usage-history.ts';
 import { HourlyWindow } from './window/hourly-window.ts';
 import { redisUsages } from './window/usages.ts';
@@ -168,6 +169,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     audit: redisAudit(background, names),
     windows: hourlyWindow,
     usages: redisUsages(background, names),
+    periods: redisPeriodReader(background, names),
     notices: redisNotices(background, names),
     usageHistory: usage,
     invalidations: push,

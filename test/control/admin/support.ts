@@ -150,6 +150,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
       },
     ],
     usages: store.usages,
+    periods: store.periods,
     notices: store.notices,
     testNotices: async () => [{ endpoint: 'https://hooks.example/', result: 'delivered', reason: null }],
     usage: async (_customer, [{ amount: limit }]) => ({
