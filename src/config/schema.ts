@@ -384,7 +384,7 @@ export const configSchema = types.mapping({
         .prefault([])
         .describe('Endpoints of the operator; each gets the notices of all customers.'),
       levels: types
-        .listOf(types.percent.describe('A level in percent of the hourly limit.'))
+        .listOf(types.percent.describe('A level in percent of the limit of the hour, day or month.'))
         .default([80, 95])
         .describe('Levels of usage at which a notice is sent; one is always sent when the limit is used up.'),
       key_expiry_days: types

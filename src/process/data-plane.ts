@@ -158,6 +158,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
     {
       notices: store.notices,
       usages: store.usages,
+      periods: store.periods,
       created: metrics.noticeCreated,
       customers: config.auth.cacheEntries,
       clock,

@@ -119,7 +119,7 @@ export interface LimitCount {
 }
 
 /** Returns whether a limit refuses what exceeds it. */
-export function refusesBeyond({ period }: LimitCount): boolean {
+export function refusesBeyond({ period }: Pick<LimitCount, 'period'>): boolean {
   return period?.beyond !== 'allow';
 }
 

@@ -384,6 +384,19 @@ describe('what cannot be done', () => {
     expect((await tollgate('customers', 'list', '--plan', 'starter')).stderr).toBe('There are no such customers.\n');
   });
 
+  it('shows periods that are over as a table, as JSON, or as lines of a format, whose cursor needs the format', async () => {
+    expect((await tollgate('usage', 'periods', '--ended-after', '40d')).stderr).toBe(
+      'There are no periods that are over.\n',
+    );
+    expect(await succeedAsJson('usage', 'periods')).toEqual({ items: [], next_cursor: null });
+    const header = 'id,customer,plan,starts_at,ends_at,included,used,overage\n';
+    expect(await succeed('usage', 'periods', '--format', 'csv')).toBe(header);
+    expect(await tollgate('usage', 'periods', '--cursor', '1~~')).toMatchObject({
+      status: 2,
+      stderr: expect.stringContaining('--cursor needs --format'),
+    });
+  });
+
   it('says how fresh the list of customers near their limits is', async () => {
     expect((await tollgate('usage', 'near')).stderr).toMatch(
       /^There are no customers near their limits\.\nAs of \d{4}-\S+Z\. A customer is listed at most 10 seconds after /,

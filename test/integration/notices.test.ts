@@ -40,6 +40,30 @@ test('a level reached while Redis is unavailable causes a notice after the outag
   expect(receiver.received[0]?.data).toMatchObject({ customer: 'acme', limit: LIMIT });
 });
 
+test('a month has its own notices, one of each level, also while requests beyond it are served as overage', async () => {
+  const receiver = await startNoticeReceiver();
+  const plans = { metered: { requests_per_hour: 100_000, period: { per: 'month', requests: LIMIT, beyond: 'allow' } } };
+  const { gateway, key } = await startRedisSystem({
+    config: { notices: receiver.config, plans },
+    customer: { plan: 'metered' },
+  });
+  const statuses: number[] = [];
+  const readOn = async () => {
+    statuses.push(await read(gateway, key));
+    return receiver.received.filter(({ type }) => type === 'quota.exceeded').length;
+  };
+  for (let i = 0; i < 1.2 * LIMIT; i++) await readOn();
+  await expect.poll(readOn, PATIENCE).toBe(1);
+  const [notice] = receiver.received.filter(({ type }) => type === 'quota.exceeded');
+  expect(notice?.data).toMatchObject({ window: 'monthly', beyond: 'allow', limit: LIMIT, plan: 'metered' });
+  expect(notice?.data.used).toBeGreaterThanOrEqual(LIMIT);
+  expect(new Set(statuses)).toEqual(new Set([200]));
+  expect(receiver.received.every(({ data }) => data.window === 'monthly')).toBe(true);
+  expect(await readMetric(gateway, 'tollgate_quota_decisions_total')).toMatchObject({
+    'plan="metered",policy="monthly",outcome="overage",mode="lease"': expect.any(Number),
+  });
+});
+
 test('a notice that failed is listed, and sent again on request', async () => {
   let status = 503;
   const receiver = await startNoticeReceiver((res) => void res.writeHead(status, { 'retry-after': '600' }).end());

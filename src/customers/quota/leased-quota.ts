@@ -67,7 +67,7 @@ const WINDOW_SECONDS = 3600;
 
 /** Is told of high usage, as the store's replies to reservations say. Units of open leases count as used. */
 export interface UsageLevels {
-  /** In percent of the hourly limit. Usage below it is not reported. */
+  /** In percent of a limit. Usage below it is not reported. */
   readonly lowestPercent: number;
   reached(customer: string, limit: number, reply: LimitCount & Pick<Grant, 'storeTimeMs'>): void;
 }
@@ -358,11 +358,14 @@ export class LeasedQuota {
     }
   }
 
-  #reportUsage(customer: string, { limits: [hour] }: QuotaSettings, { counts, storeTimeMs }: Grant): void {
+  #reportUsage(customer: string, { limits }: QuotaSettings, { counts, storeTimeMs }: Grant): void {
     const { levels } = this.#options;
-    const [count] = counts;
-    if (levels === undefined || 100 * count.used < levels.lowestPercent * hour.amount) return;
-    levels.reached(customer, hour.amount, { ...count, storeTimeMs });
+    if (levels === undefined) return;
+    for (const [index, { amount }] of limits.entries()) {
+      const count = counts[index];
+      if (count === undefined || 100 * count.used < levels.lowestPercent * amount) continue;
+      levels.reached(customer, amount, { ...count, storeTimeMs });
+    }
   }
 
   /**

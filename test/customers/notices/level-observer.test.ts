@@ -7,6 +7,8 @@ import { VirtualTime } from '../../../tools/simulator/virtual-time.ts';
 
 const LIMIT = 1000;
 const START_MS = Date.UTC(2030, 0, 1);
+const HOUR_MS = 3_600_000;
+const PERIOD = { startHour: START_MS / HOUR_MS, endHour: START_MS / HOUR_MS + 31 * 24 };
 /** Of the lease that each reply grants. */
 const HOLD_MS = 2000;
 /** By then a level is decided. */
@@ -18,6 +20,8 @@ function observe(levels: readonly number[] | undefined) {
   const extended: Marks[] = [];
   const created: string[] = [];
   const store = { counts: false, isUp: true, settled: undefined as number | undefined, used: 0 };
+  /** The period, and units of open leases in it. */
+  const period = { counted: 0, forgiven: 0, leased: 0 };
   const reply = async <T>(value: T) => {
     if (!store.isUp) throw new Error('away');
     return value;
@@ -28,7 +32,18 @@ function observe(levels: readonly number[] | undefined) {
         extend: (marks) => reply(extended.push(marks) > 0 && store.counts),
         addOnce: (marked) => reply(added.push(marked) > 0),
       },
-      usages: { settledOf: () => reply(store.settled ?? store.used) },
+      usages: {
+        settledOf: () => reply(store.settled ?? store.used),
+        usedOf: () => reply([(store.settled ?? store.used) + period.leased]),
+      },
+      periods: {
+        periodsOf: () => {
+          const [startMs, endMs] = [PERIOD.startHour * HOUR_MS, PERIOD.endHour * HOUR_MS];
+          const { counted: used, forgiven } = period;
+          const stored = { plan: 'starter', startMs, endMs, included: LIMIT, used, forgiven, overage: 0 };
+          return reply([{ periods: [{ ...stored, endMs: endMs + HOUR_MS }, stored], isDamaged: false }]);
+        },
+      },
       created: (type: string) => created.push(type),
       customers: 10,
       clock: { monotonicMs: () => time.nowMs },
@@ -53,8 +68,19 @@ function observe(levels: readonly number[] | undefined) {
       store.used = used;
       const storeTimeMs = START_MS + time.nowMs;
       if (100 * used >= observer.lowestPercent * limit) {
-        observer.reached('acme', limit, { used, waitMs: 41_000, storeTimeMs, holdEndMs: storeTimeMs + HOLD_MS, epoch });
+        const count = { used, waitMs: 41_000, storeTimeMs, holdEndMs: storeTimeMs + HOLD_MS, epoch };
+        observer.reached('acme', limit, { policy: 'hourly', ...count });
       }
+      await time.run(thenMs);
+    },
+    period,
+    /** The same of a month. */
+    async useInMonth(counted: number, thenMs = DECIDED_MS, beyond: 'refuse' | 'allow' = 'refuse', limit = LIMIT) {
+      period.counted = counted;
+      const used = counted - period.forgiven;
+      const storeTimeMs = START_MS + time.nowMs;
+      const count = { used, waitMs: 41_000, storeTimeMs, holdEndMs: storeTimeMs + HOLD_MS, epoch: '' };
+      observer.reached('acme', limit, { policy: 'monthly', period: { ...PERIOD, beyond }, ...count });
       await time.run(thenMs);
     },
     levels: () => added.map(({ marks: [first] }) => first),
@@ -179,4 +205,52 @@ test('without notices there are none, whatever a reload changes before', async (
   observer.applyLevels(undefined);
   await use(5000, DECIDED_MS);
   expect(levels()).toEqual(['level:1000:100']);
+});
+
+test('the levels of a month have notices of their own, with its numbers, beside those of the hour', async () => {
+  const { use, useInMonth, levels, added } = observe([80]);
+  for (const counted of [700, 800, 990, 1000]) await useInMonth(counted);
+  const month = `level:monthly:${PERIOD.startHour}`;
+  expect(levels()).toEqual([`${month}:1000:80`, `${month}:100`]);
+  expect(added[1]?.marks).toEqual([`${month}:100`, `${month}:1000:80`]);
+  // They count until the end of the month.
+  for (const { untilMs } of added) expect(untilMs).toBeGreaterThan(PERIOD.endHour * HOUR_MS);
+  await use(800, DECIDED_MS);
+  expect(levels()[2]).toBe('level:1000:80');
+  expect(added.map(({ notice }) => parseNotice(notice.content)?.data)).toEqual([
+    expect.objectContaining({ window: 'monthly', beyond: 'refuse', limit: LIMIT, used: 800, percent: 80 }),
+    expect.objectContaining({ window: 'monthly', beyond: 'refuse', limit: LIMIT, used: 1000, percent: 100 }),
+    { customer: 'acme', plan: null, limit: LIMIT, used: 800, percent: 80, reset_seconds: 41, window: 'hourly' },
+  ]);
+});
+
+test('a month that may be exceeded is used up when all of its units are, and says that requests are served', async () => {
+  const { useInMonth, levels, added, period } = observe([]);
+  period.leased = 10;
+  await useInMonth(1005, DECIDED_MS, 'allow');
+  expect(levels()).toEqual([]);
+  await useInMonth(1012, DECIDED_MS, 'allow');
+  const { type, data } = parseNotice(added[0]?.notice.content ?? '') ?? {};
+  expect([type, data]).toEqual(['quota.exceeded', expect.objectContaining({ beyond: 'allow', used: 1002 })]);
+});
+
+test('a month whose limit is raised, or whose usage is forgiven, has the same mark when it is used up again', async () => {
+  const { useInMonth, levels, period } = observe([80]);
+  await useInMonth(1000);
+  await useInMonth(2000, DECIDED_MS, 'refuse', 2000);
+  period.forgiven = 2000;
+  await useInMonth(4000, DECIDED_MS, 'refuse', 2000);
+  expect(new Set(levels())).toEqual(new Set([`level:monthly:${PERIOD.startHour}:100`]));
+});
+
+test('units of open leases, and those forgiven, are no usage of a month', async () => {
+  const { useInMonth, levels, period } = observe([80]);
+  period.leased = 50;
+  await useInMonth(849);
+  expect(levels()).toEqual([]);
+  Object.assign(period, { leased: 0, forgiven: 100 });
+  await useInMonth(899, 100_000);
+  expect(levels()).toEqual([]);
+  await useInMonth(900);
+  expect(levels()).toHaveLength(1);
 });

@@ -70,8 +70,10 @@ export function openGateways(options: VirtualGatewaysOptions): VirtualGateways {
     fate: (dice) => unharmed(dice.between(0, 3), dice.between(0, 3)),
     dispatch: () => ({ kind: 'begins', afterMs: 0 }),
     levels: (machine) => {
-      const usages = { settledOf: async (customer: string) => world.store.settled(customer) };
-      const common = { notices, usages, clock: machine, scheduler: machine };
+      const settledOf = async (customer: string) => world.store.settled(customer);
+      const usages = { settledOf, usedOf: async () => [] };
+      const periods = { periodsOf: async () => [] };
+      const common = { notices, usages, periods, clock: machine, scheduler: machine };
       return new LevelObserver({ ...common, created: () => {}, customers: 100 }, [80, 95]);
     },
   });
