@@ -1,6 +1,7 @@
 /**
  * Gateway processes that are killed, stopped and started again, connections to Redis that are reset and slow, a backend
- * that is too slow for its connections, and customers with small limits. Traces are replayed after each test of this suite.
+ * that is too slow for its connections, and customers with small limits of an hour and a day. Traces are replayed after each
+ * test of this suite.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -22,10 +23,24 @@ const GATEWAYS = 3;
 const CUSTOMERS = 8;
 const STEPS = 12;
 const CLIENTS = 16;
+const PATHS = ['conversations', 'search'];
+/** Both at one instant: gateways go on refunding. */
+const UNITS_COUNTED = `
+  local function sum(names, field)
+    local units = 0
+    for _, name in ipairs(redis.call('KEYS', names)) do
+      local entries = redis.call('HGETALL', name)
+      for i = 1, #entries, 2 do
+        if string.match(entries[i], field) then units = units + entries[i + 1] end
+      end
+    end
+    return units
+  end
+  return { sum('tollgate:usage:' .. ARGV[1] .. ':*', '^%d+$'), sum('tollgate:period:' .. ARGV[1], '^d%d+$') }`;
 const PATIENCE = { timeout: 60_000, interval: 50 };
 
 test.each([1, 2])(
-  'in a storm of kills, stops, resets and delays (seed %i), no rule of the quota is broken, and each request at the backend is in a trace',
+  'in a storm of kills, stops, resets and delays (seed %i), no rule of the quota is broken, each request at the backend is in a trace, and each day counts its hours',
   async (seed) => {
     const dice = new Dice(seed);
     const redis = await startRedis();
@@ -43,16 +58,17 @@ test.each([1, 2])(
     const customers = Array.from({ length: CUSTOMERS }, (_, i) => ({
       id: `customer-${i}`,
       limit: Math.floor(dice.between(1, 400)),
+      daily: Math.floor(dice.between(1, 400)),
     }));
-    for (const { id, limit } of customers) {
-      await writeCustomer(redis, id, { plan: 'enterprise', requests_per_hour: limit });
+    for (const { id, limit, daily } of customers) {
+      await writeCustomer(redis, id, { plan: 'enterprise', requests_per_hour: limit, period_requests: daily });
       await writeKey(redis, `key-of-${id}`, id);
     }
     const start = await gatewayStarter(`redis://127.0.0.1:${proxy.port}`, backend.url);
     const gateways = await Promise.all(Array.from({ length: GATEWAYS }, start));
 
-    const read = async (gateway: RunningGateway | undefined, id: string) => {
-      const response = await fetch(`${gateway?.public}/v1/conversations`, { headers: bearer(`key-of-${id}`) });
+    const read = async (gateway: RunningGateway | undefined, id: string, path = PATHS[0]) => {
+      const response = await fetch(`${gateway?.public}/v1/${path}`, { headers: bearer(`key-of-${id}`) });
       await response.arrayBuffer();
       return response.status;
     };
@@ -66,7 +82,8 @@ test.each([1, 2])(
       while (!isOver) {
         const { id } = customers[Math.floor(dice.next() * customers.length)] ?? { id: '' };
         // A gateway that is killed responds to nobody.
-        await read(gateways[client % GATEWAYS], id).catch(() => undefined);
+        const path = PATHS[Math.floor(dice.next() * PATHS.length)];
+        await read(gateways[client % GATEWAYS], id, path).catch(() => undefined);
         await setTimeout(dice.between(0, 20));
       }
     });
@@ -91,12 +108,17 @@ test.each([1, 2])(
     isOver = true;
     await Promise.all(clients);
 
-    const begun = readTraces(process.env[TRACE_FOLDER] ?? '').filter(({ event }) => event === 'begun');
+    const traces = readTraces(process.env[TRACE_FOLDER] ?? '');
+    const begun = traces.filter(({ event }) => event === 'begun');
     for (const { id } of customers) {
+      const [hours, days] = (await redis.command('EVAL', UNITS_COUNTED, '0', `{${id}}`)) as [number, number];
+      expect(days, `units of the days of ${id}, whose hours have ${hours}`).toBe(hours);
       const traced = begun.filter(({ customer }) => customer === id).length;
       expect(seen.get(id) ?? 0, `requests of ${id} at the backend`).toBeLessThanOrEqual(traced);
     }
     expect(begun.length).toBeGreaterThan(CUSTOMERS);
+    expect(traces.some((trace) => trace.event === 'granted' && trace.period?.beyond === 'refuse')).toBe(true);
+    expect(traces.some((trace) => trace.event === 'begun' && trace.units === 2)).toBe(true);
   },
 );
 
@@ -111,6 +133,11 @@ async function gatewayStarter(storeUrl: string, backendUrl: string): Promise<() 
     ops: anyPort,
     store: { url: storeUrl, timeout_ms: 300 },
     upstream: { urls: [backendUrl], max_connections: 4 },
+    plans: { enterprise: { requests_per_hour: 'custom', period: { per: 'day', requests: 'custom' } } },
+    routes: [
+      { path: '/v1/conversations', methods: ['GET'] },
+      { path: '/v1/search', methods: ['GET'], units: 2 },
+    ],
     logging: { access: 'off' },
   };
   await writeFile(file, stringify(config));

@@ -1,13 +1,14 @@
 /** The checker of traces (test/support/traces), with right traces and with those that wrong gateways would write. */
 import { describe, expect, test } from 'vitest';
 import { type Allowances, checkTraces } from '../../support/traces/check.ts';
-import type { Granted, TraceEvent } from '../../support/traces/events.ts';
+import type { AdmittedLocally, Granted, TraceEvent } from '../../support/traces/events.ts';
 
 const START_MS = Date.UTC(2030, 0, 1);
 const HOUR_MS = 3_600_000;
 const LIMIT = 4;
 
 type Change = Partial<Granted>;
+type Period = NonNullable<Granted['period']>;
 
 const at = (ms: number, gateway = 'a') => ({ atMs: START_MS + ms, gateway, customer: 'acme' });
 /** Granted as soon as asked for, unless `change` says otherwise. */
@@ -24,7 +25,12 @@ const granted = (ms: number, grant: string, units: number, used: number, change:
   epoch: 'one',
   ...change,
 });
-const begun = (ms: number, grant: string, gateway = 'a'): TraceEvent => ({ ...at(ms, gateway), event: 'begun', grant });
+const begun = (ms: number, grant: string, gateway = 'a', units = 1): TraceEvent => ({
+  ...at(ms, gateway),
+  event: 'begun',
+  grant,
+  units,
+});
 /** `units`: in total. */
 const refunded = (ms: number, grant: string, units: number): TraceEvent => ({
   ...at(ms),
@@ -32,11 +38,20 @@ const refunded = (ms: number, grant: string, units: number): TraceEvent => ({
   grant,
   units,
 });
-const admittedLocally = (ms: number): TraceEvent => ({
+const admittedLocally = (ms: number, units = 1, change: Partial<AdmittedLocally> = {}): TraceEvent => ({
   ...at(ms),
   event: 'admitted locally',
   limit: LIMIT,
   instances: 2,
+  units,
+  ...change,
+});
+/** One of 3 units, that ends an hour after the start. */
+const day = (used: number, change: Partial<Period> = {}): Change => ({
+  period: { name: 'daily 1', limit: 3, beyond: 'refuse', used, endMs: START_MS + HOUR_MS, ...change },
+});
+const localDay = (free: number | undefined): Partial<AdmittedLocally> => ({
+  period: { name: 'daily 1', limit: 3, beyond: 'refuse', free },
 });
 const charged = (ms: number, grant: string, units: number): TraceEvent => ({
   ...at(ms),
@@ -98,6 +113,61 @@ describe('right traces', () => {
   });
 });
 
+describe('right traces of periods', () => {
+  const nextDay = { name: 'daily 25', endMs: START_MS + 25 * HOUR_MS };
+
+  test('a period may use its units again that returned before its end, and so may the next one until the first is closed', () => {
+    const endMs = HOUR_MS;
+    const events = [
+      granted(endMs - 5000, '1', 2, 2, day(2)),
+      begun(endMs - 4000, '1'),
+      refunded(endMs - 3000, '1', 1),
+      granted(endMs - 1500, '2', 2, 3, day(3)),
+      begun(endMs - 1400, '2'),
+      // On a lease of the first day.
+      begun(endMs + 400, '2'),
+      granted(endMs + 500, '3', 1, 4, day(1, nextDay)),
+      begun(endMs + 600, '3'),
+    ];
+    expect(ruleBroken(events)).toBeUndefined();
+  });
+
+  test('a unit that returns to the next period, because its own is closed, may be used there', () => {
+    const lateMs = HOUR_MS + 30_000;
+    const next = (ms: number, grant: string, units: number, used: number, usedOfDay: number) =>
+      granted(ms, grant, units, used, { ...day(usedOfDay, nextDay), limit: 10 });
+    const events = (refundMs: number) => [
+      granted(HOUR_MS - 1000, '1', 1, 1, { ...day(1), limit: 10 }),
+      next(HOUR_MS + 10, '2', 3, 4, 3),
+      ...[1, 2, 3].map((ms) => begun(HOUR_MS + 10 + ms, '2')),
+      refunded(refundMs, '1', 1),
+      next(lateMs + 10, '3', 1, 4, 3),
+      begun(lateMs + 20, '3'),
+    ];
+    expect(ruleBroken(events(lateMs))).toBeUndefined();
+    expect(ruleBroken(events(lateMs - 1000))).toBe('counted');
+  });
+
+  test('a period that allows more has no bound', () => {
+    const beyond = 'allow';
+    const events = [granted(0, '1', 4, 4, day(4, { beyond })), ...[1, 2, 3, 4].map((ms) => begun(ms, '1'))];
+    expect(ruleBroken(events)).toBeUndefined();
+  });
+
+  test('what a gateway has charged of a period is not taken from its share again', () => {
+    const events = [
+      admittedLocally(1, 1, localDay(2)),
+      begun(2, 'local'),
+      charged(600, 'report', 1),
+      admittedLocally(1000, 1, { ...localDay(2), instances: 1 }),
+      admittedLocally(1001, 1, { ...localDay(2), instances: 1 }),
+      begun(1002, 'local'),
+      begun(1003, 'local'),
+    ];
+    expect(ruleBroken(events)).toBeUndefined();
+  });
+});
+
 const whole = granted(0, '1', 4, 4);
 
 /** Named as the mutants of the formal model that write such traces. */
@@ -130,6 +200,52 @@ test.each<[string, string, readonly TraceEvent[]]>([
   ['UNIT_TO_NEWER_LEASE', 'unit', [granted(0, '1', 1, 1), granted(500, '2', 1, 2), begun(600, '2'), begun(601, '2')]],
   ['a request without a unit', 'unit', [begun(1, 'of nobody')]],
   ['a request before its grant', 'hold', [granted(10, '1', 1, 1), begun(9, '1')]],
+  ['a request that takes one unit of the two of its route', 'unit', [granted(0, '1', 1, 1), begun(1, '1', 'a', 2)]],
+  [
+    'requests of several units above the limit',
+    'window',
+    [
+      granted(0, '1', 4, 4),
+      begun(1, '1', 'a', 2),
+      begun(2, '1', 'a', 2),
+      granted(3, '2', 2, 2, { epoch: 'two' }),
+      begun(4, '2', 'a', 2),
+    ],
+  ],
+  [
+    'requests of several units that are counted as one',
+    'counted',
+    [granted(0, '1', 2, 2), begun(1, '1', 'a', 2), granted(10, '2', 1, 2)],
+  ],
+  ['LARGER_LIMIT', 'counted', [granted(0, '1', 4, 4, day(4))]],
+  [
+    'HOUR_ALONE',
+    'counted',
+    [granted(0, '1', 2, 2, day(2)), begun(1, '1'), begun(2, '1'), granted(10, '2', 2, 4, day(2))],
+  ],
+  [
+    'a period that begins anew',
+    'period',
+    [
+      granted(0, '1', 2, 2, day(2)),
+      begun(1, '1'),
+      begun(2, '1'),
+      granted(2, '2', 2, 4, day(2)),
+      begun(3, '2'),
+      begun(4, '2'),
+    ],
+  ],
+  [
+    'a share of a period that ignores what is left of it',
+    'share',
+    [admittedLocally(1, 1, localDay(1)), begun(2, 'local')],
+  ],
+  [
+    'a share of a period that is at least one',
+    'share',
+    [admittedLocally(1, 1, { ...localDay(undefined), instances: 4 }), begun(2, 'local')],
+  ],
+  ['requests of several units above the share', 'share', [admittedLocally(1, 3), begun(2, 'local', 'a', 3)]],
   ['LOCAL_WINDOW_AFRESH', 'share', [1, 2, 3].flatMap((ms) => [admittedLocally(ms), begun(ms, 'local')])],
   [
     'CHARGE_WITH_NEW_ID',

@@ -2,11 +2,13 @@
  * Replays traces of gateways against the rules of the formal model (tools/model), and counts every hour by brute force.
  *
  * Rules, by the names that violations have:
- * - `window`: in no 3600 s of store time more requests begin on units of the store than the limit;
- * - `share`: nor more without the store, at each gateway, than its share;
- * - `unit`: of each grant at most the granted units begin plus are refunded in total, however often a refund is sent;
+ * - `window`: in no 3600 s of store time more units of the store begin than the limit;
+ * - `period`: nor more on grants of a day or month than it allows, and than closed ones refunded to it;
+ * - `share`: nor more without the store, at each gateway, than its share of the hour and the period;
+ * - `unit`: of each grant at most the granted units begin, as many as its route takes with each request, plus are refunded in
+ *   total, however often a refund is sent;
  * - `hold`: a request begins after the grant of its unit, and before the end of its hold;
- * - `counted`: the store counts each unit whose request began, and grants none above the limit;
+ * - `counted`: the hour and the period count each unit whose request began, and grant none above the limit;
  * - `charge`: what is charged was admitted without the store, has one id however often it is sent, and no more is refunded.
  *
  * Gateways and Redis run on one machine, so its wall time is the store's, until a reply shows that the store's clock was
@@ -15,7 +17,7 @@
 import type { AdmittedLocally, Begun, Charged, Granted, Refunded, TraceEvent } from './events.ts';
 
 interface Violation {
-  readonly rule: 'window' | 'share' | 'unit' | 'hold' | 'counted' | 'charge';
+  readonly rule: 'window' | 'period' | 'share' | 'unit' | 'hold' | 'counted' | 'charge';
   readonly customer: string;
   /** What happened, in numbers. */
   readonly text: string;
@@ -40,11 +42,16 @@ export interface Allowances {
   readonly lostUnits?: number;
 }
 
+type TracedPeriod = NonNullable<Granted['period']>;
+
 const WINDOW_MS = 3_600_000;
 /** Times are whole milliseconds, read before and after what they date. */
 const ROUNDING_MS = 2;
 /** A reply that is further off shows that the store's clock was set. */
 const CLOCK_SET_MS = 1000;
+
+/** So long after its end, units return to a period. */
+const CLOSES_MS = 30_000;
 
 /** What becomes of the units of one id. */
 interface Units {
@@ -54,32 +61,59 @@ interface Units {
   begun: number;
   /** In total, by the highest refund. */
   refunded: number;
+  /** The same of those refunds that may have come after the end of the period. */
+  refundedLate: number;
+}
+
+interface Period {
+  readonly begun: BeginTimes;
+  /** Infinity if requests beyond it were served, too. */
+  mostBegun: number;
 }
 
 interface Customer {
   /** By the id of their grant or charge. */
   readonly units: Map<string, Units>;
-  /** Requests that began on units of the store: all, and by the epoch of these. */
+  /** Units of the store whose requests began: all, and by their epoch. */
   readonly begun: BeginTimes;
   readonly begunIn: Map<string, BeginTimes>;
+  readonly periods: Map<string, Period>;
+  /** Units that returned to a later period than theirs. */
+  refundedLate: number;
+  /** Units that were admitted without the store. */
+  charged: number;
   readonly limits: { readonly atMs: number; readonly limit: number }[];
   /** By gateway. */
-  readonly local: Map<string, { readonly begun: BeginTimes; mostBegun: number; uncharged: number }>;
+  readonly local: Map<string, Local>;
 }
 
-/** When requests began, in the order in which they did. */
+interface Local {
+  readonly begun: BeginTimes;
+  mostBegun: number;
+  uncharged: number;
+  readonly periods: Map<string, Period>;
+  /** That of the last admission. */
+  period: Period | undefined;
+}
+
+/** When units began, in the order in which they did. */
 class BeginTimes {
   readonly #times: number[] = [];
+  readonly #windowMs: number;
   #expired = 0;
 
-  add(atMs: number): void {
-    this.#times.push(atMs);
+  constructor(windowMs = WINDOW_MS) {
+    this.#windowMs = windowMs;
+  }
+
+  add(atMs: number, units: number): void {
+    for (let i = 0; i < units; i += 1) this.#times.push(atMs);
   }
 
   /** Returns how many began in the window that ends now, without those of the last `recentMs`. */
   within(nowMs: number, recentMs = 0): number {
     const times = this.#times;
-    while ((times[this.#expired] ?? nowMs) <= nowMs - WINDOW_MS) this.#expired += 1;
+    while ((times[this.#expired] ?? nowMs) <= nowMs - this.#windowMs) this.#expired += 1;
     let end = times.length;
     while (recentMs > 0 && end > this.#expired && (times[end - 1] ?? 0) >= nowMs - recentMs) end -= 1;
     return end - this.#expired;
@@ -94,8 +128,10 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
   const customerOf = (name: string): Customer => {
     const known = customers.get(name);
     if (known) return known;
-    const begun = new BeginTimes();
-    const fresh = { units: new Map(), begun, begunIn: new Map(), limits: [], local: new Map() };
+    const fresh: Customer = {
+      ...{ units: new Map(), begun: new BeginTimes(), begunIn: new Map(), periods: new Map() },
+      ...{ limits: [], local: new Map(), refundedLate: 0, charged: 0 },
+    };
     customers.set(name, fresh);
     return fresh;
   };
@@ -113,8 +149,22 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
     if (event.granted > 0 && used > limit) return fault('counted', event, `${used} units counted of ${limit}`);
     const begun = customer.begunIn.get(epoch)?.within(storeTimeMs, ROUNDING_MS) ?? 0;
     const least = begun + event.granted - lostUnits;
-    if (used < least) return fault('counted', event, `${used} units counted where ${begun} requests had begun`);
-    return undefined;
+    if (used < least) return fault('counted', event, `${used} units counted where ${begun} had begun`);
+    return event.period && grantedInPeriod(customer, event, event.period);
+  }
+
+  function grantedInPeriod(customer: Customer, event: Granted, counted: TracedPeriod): Violation | undefined {
+    const { name, used, limit, beyond } = counted;
+    const period = periodOf(customer.periods, name);
+    period.mostBegun = Math.max(period.mostBegun, mostIn(counted));
+    if (event.granted > 0 && beyond === 'refuse' && used > limit) {
+      return fault('counted', event, `${used} units counted of ${limit} of the period`);
+    }
+    const begun = period.begun.within(event.storeTimeMs, ROUNDING_MS);
+    const least = begun + event.granted - lostUnits - customer.refundedLate;
+    return used < least
+      ? fault('counted', event, `${used} units counted in the period where ${begun} had begun`)
+      : undefined;
   }
 
   function begun(event: Begun): Violation | undefined {
@@ -125,7 +175,7 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
     const units = unitsOf(customer, event.grant);
     if (units.granted === undefined) return fault('unit', event, 'the request began without a grant');
     const { grant, storeTimeMs } = units.granted;
-    units.begun += 1;
+    units.begun += event.units;
     const tooMany = tooManyUnits(units, event);
     if (tooMany) return tooMany;
     // By the machine's clock: what a gateway has in hand stays good when the store's clock is set.
@@ -134,29 +184,50 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
     if (lateMs > 0) return fault('hold', event, `the request began ${lateMs} ms after the hold`);
     const inEpoch = customer.begunIn.get(grant.epoch) ?? new BeginTimes();
     customer.begunIn.set(grant.epoch, inEpoch);
-    inEpoch.add(atMs);
-    customer.begun.add(atMs);
+    inEpoch.add(atMs, event.units);
+    customer.begun.add(atMs, event.units);
     const inWindow = customer.begun.within(atMs);
     const most = limitOf(customer, atMs) + lostUnits;
-    return inWindow > most ? fault('window', event, `${inWindow} requests began in an hour, of ${most}`) : undefined;
+    if (inWindow > most) return fault('window', event, `${inWindow} units began in an hour, of ${most}`);
+    if (grant.period === undefined) return undefined;
+    const period = periodOf(customer.periods, grant.period.name);
+    period.begun.add(atMs, event.units);
+    const inPeriod = period.begun.within(atMs);
+    const mostInPeriod = period.mostBegun + customer.refundedLate + lostUnits;
+    return inPeriod > mostInPeriod
+      ? fault('period', event, `${inPeriod} units began in ${grant.period.name}, of ${mostInPeriod}`)
+      : undefined;
   }
 
   function begunLocally(customer: Customer, event: Begun): Violation | undefined {
     const local = customer.local.get(event.gateway);
     if (local === undefined) return fault('share', event, 'the request began, and was not admitted');
-    local.begun.add(event.atMs);
-    const begun = local.begun.within(event.atMs);
-    return begun > local.mostBegun
-      ? fault('share', event, `${begun} requests began in an hour on a share of ${local.mostBegun}`)
-      : undefined;
+    for (const share of [local, local.period]) {
+      share?.begun.add(event.atMs, event.units);
+      const begun = share?.begun.within(event.atMs) ?? 0;
+      if (share && begun > share.mostBegun) {
+        return fault('share', event, `${begun} units began on a share of ${share.mostBegun}`);
+      }
+    }
+    return undefined;
   }
 
-  function admittedLocally({ customer: name, gateway, limit, instances }: AdmittedLocally): undefined {
-    const { local } = customerOf(name);
-    const known = local.get(gateway) ?? { begun: new BeginTimes(), mostBegun: 0, uncharged: 0 };
+  function admittedLocally({ customer: name, gateway, limit, instances, units, period }: AdmittedLocally): undefined {
+    const { local, charged } = customerOf(name);
+    const known = local.get(gateway) ?? {
+      ...{ begun: new BeginTimes(), mostBegun: 0, uncharged: 0, periods: new Map(), period: undefined },
+    };
     local.set(gateway, known);
     known.mostBegun = Math.max(known.mostBegun, 1, Math.floor(limit / instances));
-    known.uncharged += 1;
+    known.uncharged += units;
+    known.period = period && periodOf(known.periods, period.name);
+    if (period === undefined || known.period === undefined) return;
+    // What this gateway admitted and charged is not free any more, and part of its share.
+    const free = period.free === undefined ? period.limit : Math.min(period.limit, period.free + charged);
+    known.period.mostBegun = Math.max(
+      known.period.mostBegun,
+      mostIn({ ...period, limit: Math.floor(free / instances) }),
+    );
   }
 
   function charged(event: Charged): Violation | undefined {
@@ -165,6 +236,7 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
     if (units.charged === event.units) return undefined;
     if (units.charged !== undefined) return fault('charge', event, `${units.charged} units were charged under this id`);
     units.charged = event.units;
+    customer.charged += event.units;
     // The window store is another object than the local windows, so a gateway has one name for each.
     const all = [...customer.local.values()];
     let left = event.units;
@@ -178,8 +250,14 @@ export function checkTraces(events: readonly TraceEvent[], { lostUnits = 0 }: Al
 
   function refunded(event: Refunded): Violation | undefined {
     counts.refunds += 1;
-    const units = unitsOf(customerOf(event.customer), event.grant);
+    const customer = customerOf(event.customer);
+    const units = unitsOf(customer, event.grant);
     units.refunded = Math.max(units.refunded, event.units);
+    const { endMs = Number.POSITIVE_INFINITY } = units.granted?.grant.period ?? {};
+    if (event.atMs + clockSetByMs >= endMs + CLOSES_MS - ROUNDING_MS && units.refunded > units.refundedLate) {
+      customer.refundedLate += units.refunded - units.refundedLate;
+      units.refundedLate = units.refunded;
+    }
     const { charged = Number.POSITIVE_INFINITY } = units;
     if (units.refunded > charged) return fault('charge', event, `${units.refunded} of ${charged} units were refunded`);
     return tooManyUnits(units, event);
@@ -210,9 +288,19 @@ function fault(rule: Violation['rule'], event: TraceEvent, text: string): Violat
 }
 
 function unitsOf({ units }: Customer, id: string): Units {
-  const known = units.get(id) ?? { begun: 0, refunded: 0 };
+  const known = units.get(id) ?? { begun: 0, refunded: 0, refundedLate: 0 };
   units.set(id, known);
   return known;
+}
+
+function periodOf(periods: Map<string, Period>, name: string): Period {
+  const known = periods.get(name) ?? { begun: new BeginTimes(Number.POSITIVE_INFINITY), mostBegun: 0 };
+  periods.set(name, known);
+  return known;
+}
+
+function mostIn({ limit, beyond }: Pick<TracedPeriod, 'limit' | 'beyond'>): number {
+  return beyond === 'allow' ? Number.POSITIVE_INFINITY : limit;
 }
 
 /** Before its reply, all that a reservation asked for may be refunded. No request begins then. */

@@ -9,6 +9,14 @@ interface Occurrence {
   readonly customer: string;
 }
 
+/** A day or month, with its limit. */
+interface TracedPeriod {
+  /** Of the period, unique for its customer. */
+  readonly name: string;
+  readonly limit: number;
+  readonly beyond: 'refuse' | 'allow';
+}
+
 /** The store's reply to a reservation. */
 export interface Granted extends Occurrence {
   readonly event: 'granted';
@@ -22,13 +30,17 @@ export interface Granted extends Occurrence {
   readonly limit: number;
   readonly holdMs: number;
   readonly epoch: string;
+  /** In which the units count, too; by the store's clock. */
+  readonly period?: (TracedPeriod & { readonly used: number; readonly endMs: number }) | undefined;
 }
 
 /** A request is about to be written to the backend for the first time. */
 export interface Begun extends Occurrence {
   readonly event: 'begun';
-  /** Whose unit it uses. `local`: of the gateway's own window, while the store is unavailable. */
+  /** Whose units it uses. `local`: of the gateway's own window, while the store is unavailable. */
   readonly grant: string;
+  /** Of its route. */
+  readonly units: number;
 }
 
 /** A refund is passed to the connection, perhaps again. */
@@ -46,6 +58,10 @@ export interface AdmittedLocally extends Occurrence {
   readonly limit: number;
   /** How many gateways share the limit. */
   readonly instances: number;
+  /** Of its route. */
+  readonly units: number;
+  /** By the gateway's clock. `free`: at the store's last reply that had this period; undefined if there was none. */
+  readonly period?: (TracedPeriod & { readonly free: number | undefined }) | undefined;
 }
 
 /** Units that were admitted without the store are counted by it, or may be: its reply was lost. Perhaps again. */

@@ -12,8 +12,10 @@ import { Lease } from '../../../src/customers/quota/leases.ts';
 import { LocalWindows } from '../../../src/customers/quota/local-windows.ts';
 import { RequestContext } from '../../../src/edge/request-context.ts';
 import { NotRunError } from '../../../src/store/errors.ts';
+import { periodOf } from '../../../src/store/period-counts.ts';
 import { HourlyWindow } from '../../../src/store/redis/window/hourly-window.ts';
-import type { Refund, ReserveRequest } from '../../../src/store/windows.ts';
+import { HOUR_MS } from '../../../src/store/usage-history.ts';
+import { type PeriodLimit, periodIn, type Refund, type ReserveRequest } from '../../../src/store/windows.ts';
 import { Relay } from '../../../src/upstream/relay.ts';
 import type { TraceEvent } from './events.ts';
 
@@ -65,9 +67,18 @@ function recordStoreCalls(traceOf: (owner: object) => Trace | undefined): void {
     refunded(trace, customer, request.refunds);
     const reply = reserve.call(this, request);
     reply.then(
-      ({ storeTimeMs, granted, counts: [{ used, epoch }] }) => {
+      ({ storeTimeMs, granted, counts }) => {
         grants.set(id, trace);
-        const reply = { storeTimeMs, granted, used, epoch };
+        const [{ used, epoch }] = counts;
+        const periodLimit = periodIn(limits);
+        const count = counts.at(-1);
+        const period = periodLimit &&
+          count?.period && {
+            ...traced(periodLimit, count.period.startHour),
+            used: count.used,
+            endMs: count.period.endHour * HOUR_MS,
+          };
+        const reply = { storeTimeMs, granted, used, epoch, period };
         write(trace, { event: 'granted', customer, grant: id, sentMs, limit, holdMs, ...reply });
       },
       () => undefined,
@@ -79,9 +90,9 @@ function recordStoreCalls(traceOf: (owner: object) => Trace | undefined): void {
     if (trace !== undefined) refunded(trace, customer, refunds);
     return refund.call(this, customer, refunds);
   };
-  HourlyWindow.prototype.charge = function (customer, charged) {
+  HourlyWindow.prototype.charge = function (customer, charged, period) {
     const trace = traceOf(this);
-    const reply = charge.call(this, customer, charged);
+    const reply = charge.call(this, customer, charged, period);
     const note = () => {
       if (trace === undefined) return;
       for (const { grant, units } of charged) write(trace, { event: 'charged', customer, grant, units });
@@ -104,10 +115,19 @@ function recordLocalAdmissions(traceOf: (owner: object) => Trace | undefined): v
     const trace = traceOf(this);
     if (trace === undefined || admission.outcome !== 'admitted') return admission;
     local.set(admission, trace);
-    const { customer, settings } = state;
-    write(trace, { event: 'admitted locally', customer, limit: settings.limits[0].amount, instances });
+    const { customer, settings, lastReply } = state;
+    const [{ amount: limit }] = settings.limits;
+    const periodLimit = periodIn(settings.limits);
+    const startHour = periodLimit && periodOf(periodLimit, now()).startHour;
+    const count = lastReply?.counts.find(({ period }) => period?.startHour === startHour);
+    const period = periodLimit && { ...traced(periodLimit, startHour ?? 0), free: count?.period && count.free };
+    write(trace, { event: 'admitted locally', customer, limit, instances, units, period });
     return admission;
   };
+}
+
+function traced({ policy, amount, beyond }: PeriodLimit, startHour: number) {
+  return { name: `${policy} ${startHour}`, limit: amount, beyond };
 }
 
 function recordBegins(): void {
@@ -140,14 +160,14 @@ function recordBegins(): void {
   };
 }
 
-function recordBegin({ customer = '', admitted }: RequestContext, atMs: number): void {
+function recordBegin({ customer = '', admitted, units }: RequestContext, atMs: number): void {
   const admission: Admission | undefined = admitted?.admission;
   if (admission?.outcome !== 'admitted') return;
   const lease = leases.get(`${admission.beginDeadlineMs} ${admission.beginDeadlineWallMs}`);
   const grantedTo = lease && grants.get(lease.open.id);
   const trace = grantedTo ?? local.get(admission);
   if (trace === undefined) return;
-  write(trace, { event: 'begun', customer, grant: grantedTo ? lease.open.id : 'local' }, atMs);
+  write(trace, { event: 'begun', customer, grant: grantedTo ? lease.open.id : 'local', units }, atMs);
 }
 
 function write({ folder, gateway }: Trace, event: Unstamped<TraceEvent>, atMs = now()): void {
