@@ -47,6 +47,52 @@ export const PROMISES: readonly Promised[] = [
     },
   },
   {
+    promise:
+      'No day or month grants more units than it allows, and its count is what the usage history has in its hours.',
+    bound: 'the limit, net of refunds; a unit of a closed period that comes back may be used in the next one',
+    brokenBy: NOT_COVERED,
+    model: true,
+    tests: {
+      'test/customers/quota/periods-simulation.test.ts': [
+        'no period grants more than it allows, and the usage history of its hours is its count, with on_error: %s',
+        'a unit is taken from hour and period, or from neither: what both have left can be used',
+      ],
+      'test/customers/quota/periods-year.test.ts': [
+        'a year of customers: closed periods follow each other without gap or overlap, never change, and each is the sum of its hours',
+      ],
+      'test/store/period-counts.test.ts': [
+        'a period grants at most its limit, and has what the history has in its hours',
+        'Lua and TypeScript give the same answers and store the same fields, whatever happens to the limit',
+      ],
+      'test/faults/storm.test.ts': [
+        'in a storm of kills, stops, resets and delays (seed %i), no rule of the quota is broken, each request at the backend is in a trace, and each day counts its hours',
+      ],
+    },
+  },
+  {
+    promise: 'While the store is unavailable, excess units of a day or month are bounded.',
+    bound:
+      'for each gateway, its share of what was free at its last reply from the store, over all outages of the period',
+    brokenBy: '`on_error: allow`; `beyond: allow`; gateways that start together and do not know of each other',
+    tests: {
+      'test/customers/quota/periods-simulation.test.ts': [
+        'each gateway admits in one period at most its share of the limit, in all outages',
+        'of what was free at the last reply, without the units that the gateway itself has reported since',
+      ],
+    },
+  },
+  {
+    promise: 'A request takes the units of its route from every limit, all of them or none.',
+    bound: 'exact',
+    brokenBy: '–',
+    tests: {
+      'test/customers/quota/units.test.ts': [
+        'that ends in a burst of light and heavy requests is used to the last unit, all of each or none',
+        'units that a request gives back are all there again',
+      ],
+    },
+  },
+  {
     promise: 'A customer can use all of its limit.',
     bound: 'exactly the remaining units, once no lease is open',
     brokenBy:
