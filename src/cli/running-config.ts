@@ -95,6 +95,7 @@ function sections(document: PreviewDocument): string[] {
     formatTable(limits, { customers: 'customers', refused: 'refused', limit: 'change' }),
     formatTable(closest, {
       state: 'state',
+      window: 'window',
       used: 'used',
       before: 'limit_before',
       after: 'limit_after',

@@ -1,5 +1,5 @@
 /** Formats tables as plain text, aligned by spaces. Cells contain untrusted text, which is made printable. */
-import type { CustomerDocument } from '../api/admin/responses.ts';
+import type { CustomerDocument, UsageDocument } from '../api/admin/responses.ts';
 import { printable } from '../api/client/printable.ts';
 
 /** A value that is not set is shown as `-`. */
@@ -78,6 +78,13 @@ function periodText(period: CustomerDocument['period']): string | null {
   if (period === null) return null;
   const { limit, per, limit_source: source, beyond } = period;
   return `${limit} per ${per} (${source})${beyond === 'allow' ? ', more is overage' : ''}`;
+}
+
+/** Returns `1200 of 50000 used, until 2026-12-01T00:00:00Z`. */
+export function periodUsageText(period: UsageDocument['period']): string | null {
+  if (period === null) return null;
+  const { used, limit, ends_at: end, overage } = period;
+  return `${used} of ${limit} used${overage > 0 ? `, ${overage} of them overage` : ''}, until ${shortTime(end)}`;
 }
 
 function memberText(value: unknown): string {

@@ -21,7 +21,7 @@ import { confirm } from './confirm.ts';
 import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
 import { print, printDocument, printJson, printList, printSections, remark } from './output.ts';
-import { type Columns, formatDocument, formatTable, shortTime, withTimes } from './table.ts';
+import { type Columns, formatDocument, formatTable, periodUsageText, shortTime, withTimes } from './table.ts';
 import { FROM, TIME_FORMS, TO, timeParser } from './times.ts';
 
 const BAR_WIDTH = 40;
@@ -33,8 +33,9 @@ const EXPORT_PERIODS = '1000';
 const NEAR_COLUMNS: Columns<NearCustomerDocument> = {
   CUSTOMER: 'customer',
   PLAN: 'plan',
+  WINDOW: 'window',
   USED: 'used',
-  'PER HOUR': 'limit',
+  LIMIT: 'limit',
   PERCENT: 'percent',
   'MORE IN SECONDS': 'reset_seconds',
 };
@@ -64,6 +65,7 @@ const COLUMNS: Columns<CustomerUsageDocument> = {
   USED: 'used',
   'PER HOUR': 'limit',
   PERCENT: 'percent',
+  'DAY OR MONTH': ({ period }) => period && `${period.used} of ${period.limit} per ${period.per}`,
 };
 
 const PERIOD_COLUMNS: Columns<ClosedPeriodDocument> = {
@@ -90,7 +92,8 @@ export function addUsageCommands(program: Command): void {
     .addArgument(customerArgument())
     .action(async (customer, options) => {
       const client = await connect(options);
-      await printDocument(await client.call('GET /admin/v1/customers/:id/usage', { id: customer }), options);
+      const { period, ...usage } = await client.call('GET /admin/v1/customers/:id/usage', { id: customer });
+      await printDocument({ ...usage, period: options.json ? period : periodUsageText(period) }, options);
     });
 
   destructiveCommand(usage, 'reset', "reset a customer's usage, so that its whole quota is available again")
@@ -117,8 +120,9 @@ export function addExplainCommand(program: Command): void {
       const explanation = await client.call('GET /admin/v1/customers/:id/explain', { id: customer });
       if (options.json) return printJson(explanation);
       const { usage, instance, refusals, verdict, admitted: _, ...reasons } = explanation;
-      const { used = null, remaining = null, reset_seconds = null } = usage ?? {};
+      const { used = null, remaining = null, reset_seconds = null, period = null } = usage ?? {};
       const { refuses_for_seconds } = instance;
+      const period_usage = periodUsageText(period);
       const leases = instance.leases
         .map(({ units, ends_in_seconds: seconds }) => `${units} for ${seconds} s`)
         .join(', ');
@@ -131,7 +135,15 @@ export function addExplainCommand(program: Command): void {
       } as const;
       await printSections(
         `${printable(verdict)}\n`,
-        formatDocument({ ...withTimes(reasons), used, remaining, reset_seconds, leases, refuses_for_seconds }),
+        formatDocument({
+          ...withTimes(reasons),
+          used,
+          remaining,
+          reset_seconds,
+          period_usage,
+          leases,
+          refuses_for_seconds,
+        }),
         formatTable(refusals, columns),
       );
     });

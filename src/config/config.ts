@@ -28,6 +28,11 @@ interface DerivedValues {
   readonly limitOrigins: {
     readonly plans: ReadonlyMap<string, string>;
     readonly overrides: ReadonlyMap<string, string>;
+    /** The same of the limits of days and months, where there are any. */
+    readonly periods: {
+      readonly plans: ReadonlyMap<string, string>;
+      readonly overrides: ReadonlyMap<string, string>;
+    };
   };
   /** All values by their names in the file, without secrets. */
   readonly disclosed: Disclosed;

@@ -99,13 +99,19 @@ function decode(file: string, content: Uint8Array): string {
 function limitOrigins(file: string, document: YamlDocument, values: FileValues): Config['limitOrigins'] {
   const origin = (path: Path) =>
     document.at(path) === undefined ? `default of ${formatPath(path)}` : `${file}:${document.lineOf(path)}`;
-  const originsOf = (section: 'plans' | 'overrides') =>
-    new Map([...values[section].keys()].map((name) => [name, origin([section, name, 'requests_per_hour'])]));
-  const plans = originsOf('plans');
-  for (const [name, { formerly = [] }] of values.plans) {
-    for (const former of formerly) plans.set(former, plans.get(name) ?? '');
-  }
-  return { plans, overrides: originsOf('overrides') };
+  const originsOf = (section: 'plans' | 'overrides', ...path: string[]) => {
+    const origins = new Map([...values[section].keys()].map((name) => [name, origin([section, name, ...path])]));
+    if (section === 'overrides') return origins;
+    for (const [name, { formerly = [] }] of values.plans) {
+      for (const former of formerly) origins.set(former, origins.get(name) ?? '');
+    }
+    return origins;
+  };
+  return {
+    plans: originsOf('plans', 'requests_per_hour'),
+    overrides: originsOf('overrides', 'requests_per_hour'),
+    periods: { plans: originsOf('plans', 'period', 'requests'), overrides: originsOf('overrides', 'period_requests') },
+  };
 }
 
 /** Returns the values that the hash is made of. */

@@ -58,6 +58,9 @@ interface Finish {
 
 type Limits = NonNullable<AdmittedDecision['limits']>;
 
+/** From this percentage of a limit on, a customer is noted as near it. */
+const NEAR_PERCENT = 50;
+
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /** Writes the metrics and log lines of requests. Records the end of each request once. */
@@ -204,9 +207,8 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
           metrics.quotaDecision(plan, limits[0].policy, leavesAtMost(5, decision, limits) ? 'near' : 'allowed', mode);
           const overage = overageIn(decision, limits);
           if (overage !== undefined) metrics.quotaDecision(plan, overage, 'overage', mode);
-          if (leavesAtMost(2, decision, limits)) {
-            history?.near(context.customer ?? '', Math.floor((100 * usedOf(decision, limits)) / limits[0].amount));
-          }
+          const percent = mode === 'local' ? 0 : percentUsed(decision, limits);
+          if (percent >= NEAR_PERCENT) history?.near(context.customer ?? '', percent);
           if (decision.shadow === undefined) return;
           if (decision.shadow === 'denied') explainShadow(context, decision, limits);
           metrics.quotaDecision(plan, 'shadow', decision.shadow === 'denied' ? 'shadow_denied' : 'allowed', mode);
@@ -338,6 +340,16 @@ function overageIn({ admission }: AdmittedDecision, limits: Limits): PeriodLimit
 /** Returns the units of the hour that are used with this request. */
 function usedOf({ admission }: AdmittedDecision, limits: Limits): number {
   return limits[0].amount - admission.remaining(0);
+}
+
+/** Returns the percentage that is used with this request: of the limit with the highest one. */
+function percentUsed({ admission }: AdmittedDecision, limits: Limits): number {
+  let highest = 0;
+  for (let index = 0; index < limits.length; index++) {
+    const { amount = 1 } = limits[index] ?? {};
+    highest = Math.max(highest, Math.floor((100 * (amount - admission.remaining(index))) / amount));
+  }
+  return highest;
 }
 
 /** Returns whether this request leaves at most `1 / divisor` of the hour's limit. False without the store: usage is unknown then. */

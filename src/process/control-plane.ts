@@ -25,7 +25,7 @@ import { CustomersWithoutPlanCounter } from '../control/reload/customers-without
 import { createPreviewer, POSTED_FILE } from '../control/reload/preview.ts';
 import { Reloader } from '../control/reload/reloader.ts';
 import type { CustomerQuota } from '../customers/quota/customer-quota.ts';
-import { limitOrigin, planNameOf, planNamesOf } from '../customers/quota/effective-limit.ts';
+import { limitOrigins, planNameOf, planNamesOf } from '../customers/quota/effective-limit.ts';
 import { identifyClient } from '../edge/client-address.ts';
 import { AddressBlocks } from '../formats/address-block.ts';
 import { createOperatorServer } from '../http/listener/operator-server.ts';
@@ -167,7 +167,7 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       planNamesOf: (plan) => planNamesOf(plan, config),
       effectiveLimit: (customer) => quota.limitOf(customer),
       // From the last file read: an edit that changes no value may move lines.
-      limitOrigin: (customer, limit) => limitOrigin(customer, limit, reloader.running.limitOrigins),
+      limitOrigins: (customer, limit) => limitOrigins(customer, limit, reloader.running.limitOrigins),
       runningConfig: () => config.disclosed,
       runningFile: () => reloader.running.disclosedFile,
       reload: () => reloader.reload('admin'),

@@ -30,6 +30,10 @@ export function perOf(policy: PeriodLimit['policy']): Per {
   return PER[policy];
 }
 
+export function policyOf(per: Per): PeriodLimit['policy'] {
+  return per === 'day' ? 'daily' : 'monthly';
+}
+
 /** Returns the text by which a grant notes in which periods it is counted. */
 export function anchorText({ policy, anchorMs }: PeriodAnchor): string {
   const { day, hour } = anchorAt(anchorMs);
@@ -46,6 +50,12 @@ function openPeriod(hash: PeriodHash, per: Per, anchor: Anchor, nowMs: number) {
   const counter = `${per === 'day' ? 'd' : ''}${period.startHour}`;
   const numberIn = (field: string) => Number(hash.get(field) ?? 0);
   return { ...period, counter, counted: numberIn(counter), forgiven: numberIn(`${counter}:forgiven`) };
+}
+
+/** Returns the names of the fields by which {@link countInPeriod} counts the present period. */
+export function counterFields(limit: PeriodAnchor, nowMs: number): readonly string[] {
+  const { counter } = openPeriod(new Map(), perOf(limit.policy), anchorAt(limit.anchorMs), nowMs);
+  return [counter, `${counter}:forgiven`];
 }
 
 /** Counts units in the present period regardless of the limit, and drops the periods that are no longer kept. */

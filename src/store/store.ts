@@ -16,7 +16,7 @@ import type { PeriodReader } from './period-reader.ts';
 import type { PortalSessionStore } from './portal-sessions.ts';
 import type { RecordStore } from './records.ts';
 import type { UsageHistory } from './usage-history.ts';
-import type { UsageReader, WindowStore } from './windows.ts';
+import type { PresentPeriodReader, UsageReader, WindowStore } from './windows.ts';
 
 export interface StoreStatus {
   readonly kind: 'redis' | 'embedded';
@@ -46,7 +46,7 @@ export interface Store {
   readonly maintenance: MaintenanceStore;
   readonly audit: AuditStore;
   readonly windows: WindowStore;
-  readonly usages: UsageReader;
+  readonly usages: UsageReader & PresentPeriodReader;
   readonly periods: PeriodReader;
   /** Undefined when the configuration turns the history off. */
   readonly usageHistory?: UsageHistory | undefined;

@@ -162,6 +162,14 @@ export interface UsageReader {
   settledOf(customer: string): Promise<number>;
 }
 
+/** Reads the present periods of many customers for reports. Changes nothing. */
+export interface PresentPeriodReader {
+  /** Resolves to what is counted now of each period, in the order given. A damaged count is read as 0. */
+  presentPeriodsOf(
+    periods: readonly { readonly customer: string; readonly period: PeriodLimit }[],
+  ): Promise<readonly LimitCount[]>;
+}
+
 /**
  * Units that may have reached the upstream until `ageMs` before the call. A negative age is a time after it.
  */

@@ -249,6 +249,18 @@ describe.each(STORES)('/verify over $name', (store) => {
     });
   });
 
+  test('a dry run knows the month: it shows the hour while both have units, and is refused when the month has none', async () => {
+    const plans = { enterprise: { requests_per_hour: 'custom', period: { per: 'month', requests: 2 } } };
+    const { gateway, key } = await startCheckSystem({ store, limit: 10, config: { plans } });
+    const dryRun = async () => (await verify(gateway, { key, dry_run: true })).body;
+    expect((await verify(gateway, { key })).body).toMatchObject({ allowed: true, limit: 10, remaining: 9 });
+    await expect.poll(dryRun).toMatchObject({ allowed: true, limit: 10, remaining: 9 });
+    expect((await verify(gateway, { key })).body).toMatchObject({ allowed: true, limit: 10, remaining: 8 });
+    const used = { allowed: false, problem: { code: 'quota_exceeded', 'violated-policies': ['monthly'] } };
+    await expect.poll(dryRun).toMatchObject(used);
+    expect((await dryRun()).problem.resets_at).toBe((await verify(gateway, { key })).body.problem.resets_at);
+  });
+
   test('a dry run uses, counts and notes nothing, and tells how it stands', async () => {
     const { gateway, storeUrl, key, keyId } = await startCheckSystem({
       store,

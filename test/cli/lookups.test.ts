@@ -46,7 +46,7 @@ it('usage list: what each customer used of its limit', async () => {
   await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) });
   const { stdout } = await tollgate('usage', 'list');
   expect(stdout).toMatch(
-    /^CUSTOMER +PLAN +USED +PER HOUR +PERCENT\nacme +enterprise +1 +2 +50\nglobex +starter +0 +1000 +0\n$/,
+    /^CUSTOMER +PLAN +USED +PER HOUR +PERCENT +DAY OR MONTH\nacme +enterprise +1 +2 +50 +-\nglobex +starter +0 +1000 +0 +-\n$/,
   );
   const { items } = JSON.parse((await tollgate('usage', 'list', '--json')).stdout);
   expect(items).toEqual((await callAdmin(gateway, '/admin/v1/usage')).body.items);

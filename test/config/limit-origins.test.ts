@@ -23,6 +23,24 @@ overrides:
   ]);
 });
 
+it('the limit of a day or month has a line of its own, also under former names of its plan', async () => {
+  const { limitOrigins } = await load(`${MINIMAL}plans:
+  starter:
+    formerly: [basic]
+    requests_per_hour: 1000
+    period:
+      per: month
+      requests: 50000
+overrides:
+  acme:
+    requests_per_hour: 7
+    period_requests: 8
+`);
+  const { plans, overrides } = limitOrigins.periods;
+  expect([plans.get('starter'), plans.get('basic')]).toEqual(['gateway.yaml:9', 'gateway.yaml:9']);
+  expect(overrides.get('acme')).toBe('gateway.yaml:13');
+});
+
 it('a limit by an alias is known by the line of its anchor', async () => {
   const { limitOrigins } = await load(`${MINIMAL}plans:
   starter: &small

@@ -49,6 +49,29 @@ export function periodsContract(name: string, openStore: OpenStore): void {
       expect(await windows.reserve(inPeriod())).toMatchObject({ granted: 0, counts: [{}, { used: 9, free: 0 }] });
     });
 
+    test('reports read the present period of each customer, in the order asked for, and change nothing', async () => {
+      const { windows, records, usages } = await open();
+      await records.createCustomer(customer);
+      await windows.reserve(inPeriod({}, { need: 5 }));
+      await records.resetPeriod('acme', '2026-03-01T12:00:00.000Z', MONTH);
+      await windows.reserve(inPeriod({ beyond: 'allow' }, { grant: 'b', need: 9 }));
+      const day: PeriodLimit = { ...MONTH, policy: 'daily' };
+      const asked = [MONTH, { ...MONTH, beyond: 'allow' as const }, day].map((period) => ({
+        customer: 'acme',
+        period,
+      }));
+      for (let times = 0; times < 2; times++) {
+        const counts = await usages.presentPeriodsOf([{ customer: 'nobody', period: MONTH }, ...asked]);
+        expect(counts.map(({ used, free }) => [used, free])).toEqual([
+          [0, 7],
+          [9, 0],
+          [9, -2],
+          [0, 7],
+        ]);
+      }
+      expect(await usages.presentPeriodsOf([])).toEqual([]);
+    });
+
     test('units that come back, come back to the period, too', async () => {
       const { windows } = await open();
       const asked = inPeriod({}, { need: 7 });

@@ -57,6 +57,8 @@ export const LIMIT_PROBLEM = TEXT.describe('Why there is no limit. Requests of s
 
 const BEYOND = z.enum(['refuse', 'allow']).describe('Requests beyond it: refused, or served and counted as overage.');
 
+const LIMIT_WINDOW = z.enum(['hourly', 'daily', 'monthly']);
+
 export const EFFECTIVE_PERIOD = z
   .object({
     per: z.enum(['day', 'month']),
@@ -128,6 +130,20 @@ export const PORTAL_TOKEN = z.object({
 
 export const PORTAL_SCOPE = z.enum(PORTAL_SCOPES);
 
+export const PERIOD_USAGE = z
+  .object({
+    per: z.enum(['day', 'month']),
+    limit: z.int().min(1),
+    used: COUNT.describe('As that of the hour. Without what a reset of the period forgave.'),
+    remaining: COUNT,
+    overage: COUNT.describe('Used beyond the limit so far.'),
+    starts_at: TIME,
+    ends_at: TIME,
+    beyond: BEYOND,
+  })
+  .nullable()
+  .describe('The present day or month; null if the plan has none.');
+
 export const USAGE = z.object({
   limit: z.int().min(1),
   used: COUNT.describe(
@@ -136,19 +152,7 @@ export const USAGE = z.object({
   remaining: COUNT,
   reset_seconds: COUNT.describe('Time until more requests are available; 0 if nothing is used.'),
   window_seconds: z.int().meta({ const: 3600 }),
-  period: z
-    .object({
-      per: z.enum(['day', 'month']),
-      limit: z.int().min(1),
-      used: COUNT.describe('As that of the hour. Without what a reset of the period forgave.'),
-      remaining: COUNT,
-      overage: COUNT.describe('Used beyond the limit so far.'),
-      starts_at: TIME,
-      ends_at: TIME,
-      beyond: BEYOND,
-    })
-    .nullable()
-    .describe('The present day or month; null if the plan has none.'),
+  period: PERIOD_USAGE,
 });
 export type UsageDocument = z.output<typeof USAGE>;
 
@@ -161,6 +165,7 @@ const CUSTOMER_USAGE = z.object({
   limit_source: LIMIT_SOURCE,
   used: USED,
   percent: COUNT.nullable().describe('Used share of the limit, rounded down.'),
+  period: PERIOD_USAGE,
 });
 export type CustomerUsageDocument = z.output<typeof CUSTOMER_USAGE>;
 export const USAGE_PAGE = pageOf(CUSTOMER_USAGE);
@@ -225,6 +230,7 @@ export const NEAR_CUSTOMERS = z.array(
   z.object({
     ...NAMED_CUSTOMER,
     plan: RECORD_PLAN,
+    window: LIMIT_WINDOW.describe('The limit with the highest percentage, which the following members describe.'),
     limit: z.int().min(1),
     used: USED,
     percent: COUNT.describe('Used share of the limit, rounded down.'),
@@ -280,6 +286,7 @@ export const EXPLANATION = z.object({
     description: "The line of the configuration file that set the limit, or the member of the customer's record.",
     examples: ['config/gateway.yaml:41', 'customer record: requests_per_hour', 'customer record: temporary_limit'],
   }),
+  period_origin: TEXT.describe('The same of the limit of a day or month; null without one.'),
   usage: USAGE.nullable().describe('Null if there is no limit, or the store is unavailable.'),
   instance: z
     .object({
@@ -448,7 +455,8 @@ export const CONFIGURATION = z
         period: z.looseObject({ per: z.enum(['day', 'month']), requests: PLAN_LIMIT }).nullish(),
       }),
     ),
-    overrides: z.record(z.string(), z.looseObject({})).nullish(),
+    overrides: z.record(z.string(), z.looseObject({ period_requests: z.int().nullish() })).nullish(),
+    usage: z.looseObject({ hours_days: z.int(), days: z.int() }).nullish(),
     // Gateways before 0.3.0 have no key_headers.
     auth: z.looseObject({ key_headers: z.array(z.string()).optional() }).optional(),
     portal: z.looseObject({}).nullish(),
@@ -511,29 +519,35 @@ export const PREVIEW = z.object({
   customers: z
     .object({
       total: COUNT,
-      raised: COUNT.describe('Customers whose limit rises.'),
-      lowered: COUNT.describe('Customers whose limit falls.'),
+      raised: COUNT.describe('Customers of whom a limit rises or is gone, and none falls or is new.'),
+      lowered: COUNT.describe('Customers of whom a limit falls, or that of a day or month is new.'),
       gained: COUNT.describe('Customers that have a limit only with the new file.'),
       lost: COUNT.describe('Customers that have a limit only with the running file.'),
       refused: COUNT.describe('Customers whose next request the new file would refuse.'),
       newly_refused: COUNT.describe('Customers in `refused` that the running file does not refuse.'),
       near: COUNT.describe('Customers that have used at least 80 % of the new limit, but not all of it.'),
     })
-    .describe('Numbers of customers.'),
+    .describe(
+      'Numbers of customers, each counted once. A period that allows overage refuses nothing, so it is no limit here.',
+    ),
   limits: z
     .array(
       z.object({
-        change: z.string().meta({ examples: ['starter 1000 → 800', 'overrides'] }),
+        change: z.string().meta({ examples: ['starter 1000 → 800', 'starter 50000 → 40000 per month', 'overrides'] }),
+        window: LIMIT_WINDOW,
         customers: z.int().min(1),
         refused: COUNT,
       }),
     )
-    .describe('Limits that change, with the number of customers that each concerns.'),
+    .describe(
+      'Limits that change, those of hours, days and months apart, with the number of customers that each concerns.',
+    ),
   closest: z
     .array(
       z.object({
         ...NAMED_CUSTOMER,
         plan: z.string(),
+        window: LIMIT_WINDOW.describe('The limit of which the customer used the greatest share, by the new file.'),
         limit_before: EFFECTIVE_LIMIT,
         limit_after: EFFECTIVE_LIMIT,
         used: USED,

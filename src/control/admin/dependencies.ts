@@ -20,9 +20,9 @@ import type { PeriodReader } from '../../store/period-reader.ts';
 import type { PortalSessionStore } from '../../store/portal-sessions.ts';
 import type { CustomerRecord, TemporaryLimit } from '../../store/record-fields.ts';
 import type { RecordStore } from '../../store/records.ts';
-import type { StoreStatus } from '../../store/store.ts';
+import type { Store, StoreStatus } from '../../store/store.ts';
 import type { UsageHistory } from '../../store/usage-history.ts';
-import type { Limits, UsageReader } from '../../store/windows.ts';
+import type { Limits } from '../../store/windows.ts';
 import type { SourceOf } from '../frame/document-of.ts';
 import type { HandlersOf } from '../frame/routes.ts';
 import type { Preview } from '../reload/preview.ts';
@@ -62,8 +62,11 @@ export interface AdminDependencies {
   effectiveLimit(customer: CustomerRecord): EffectiveLimit;
   /** Wall time by which temporary limits and suspensions end. */
   readonly limitClock: Pick<Clock, 'nowMs'>;
-  /** Returns where a limit was set: `file:line`, or a description. */
-  limitOrigin(customer: CustomerRecord, limit: EffectiveLimit): string;
+  /** Returns where a limit, and that of a day or month, was set: `file:line`, or a description. */
+  limitOrigins(
+    customer: CustomerRecord,
+    limit: EffectiveLimit,
+  ): { readonly origin: string; readonly periodOrigin: string | undefined };
   /** Returns the running configuration, named as in the file, without secrets. */
   runningConfig(): Disclosed;
   /** Returns what the running file sets, as written there, without secrets. */
@@ -79,7 +82,7 @@ export interface AdminDependencies {
   /** Resolves to the instances that share the store. Rejects with StoreUnavailableError. */
   announced(): Promise<readonly AnnouncedInstance[]>;
   /** Reads the usage of many customers. */
-  readonly usages: UsageReader;
+  readonly usages: Store['usages'];
   readonly periods: PeriodReader;
   /** Undefined when the configuration turns it off. */
   readonly history: UsageHistory | undefined;

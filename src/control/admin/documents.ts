@@ -1,10 +1,13 @@
 /** What several documents of the admin API are made of. See document-of.ts for the conversion. */
 import type { Clock } from '../../base/clock.ts';
 import { keyState } from '../../customers/keys/key-state.ts';
-import type { EffectiveLimit } from '../../customers/quota/effective-limit.ts';
+import { type EffectiveLimit, limitsOf } from '../../customers/quota/effective-limit.ts';
+import { type PeriodUsage, periodUsage } from '../../customers/quota/hourly-quota.ts';
 import { StoreUnavailableError } from '../../store/errors.ts';
+import { policyOf } from '../../store/period-counts.ts';
 import { type CustomerRecord, isSuspendedAt, type KeyRecord } from '../../store/record-fields.ts';
 import type { Page, RecordStore } from '../../store/records.ts';
+import { periodIn } from '../../store/windows.ts';
 import { isoTime } from '../frame/document-of.ts';
 import type { AdminDependencies } from './dependencies.ts';
 
@@ -23,15 +26,43 @@ export function suspensionMembers(customer: CustomerRecord, clock: Pick<Clock, '
   return { suspended, suspendedUntil: suspended ? isoTime(customer.suspendedUntilMs) : undefined };
 }
 
-/** `percent` is rounded down, so 100 means that the limit is used up. */
-export function customerUsage(
+/**
+ * Resolves to the usage of these customers, in their order. Usages of the hour below `fromPercent` of the limit may be
+ * inexact. `percent` is rounded down, so 100 means that the limit is used up. `nearest`: the limit with the highest
+ * percentage, undefined without a limit.
+ */
+export async function customerUsages(customers: readonly CustomerRecord[], context: UsageContext, fromPercent = 0) {
+  const limits = customers.map((customer) => {
+    const limit = context.effectiveLimit(customer);
+    return limit.found ? limitsOf(limit, customer) : undefined;
+  });
+  const windows = customers.map(({ id: customer }, at) => {
+    return { customer, from: Math.ceil(((limits[at]?.[0].amount ?? 0) * fromPercent) / 100) };
+  });
+  const used = await context.usages.usedOf(windows);
+  const withPeriods = customers.flatMap(({ id: customer }, at) => {
+    const period = limits[at] && periodIn(limits[at]);
+    return period ? [{ customer, period }] : [];
+  });
+  const counts = await context.usages.presentPeriodsOf(withPeriods);
+  const periods = new Map(
+    withPeriods.map(({ customer, period }, at) => [customer, counts[at] && periodUsage(period, counts[at], 0)]),
+  );
+  return customers.map((customer, at) => customerUsage(customer, used[at] ?? 0, periods.get(customer.id), context));
+}
+
+type UsageContext = Pick<AdminDependencies, 'effectiveLimit' | 'currentPlan' | 'limitClock' | 'usages'>;
+
+function customerUsage(
   customer: CustomerRecord,
   used: number,
-  { effectiveLimit, currentPlan, limitClock }: Pick<AdminDependencies, 'effectiveLimit' | 'currentPlan' | 'limitClock'>,
+  period: PeriodUsage | undefined,
+  { effectiveLimit, currentPlan, limitClock }: UsageContext,
 ) {
   const { id, name, plan } = customer;
   const { limit, limitSource } = limitMembers(effectiveLimit(customer));
-  const percent = limit === null ? null : Math.floor((100 * used) / limit);
+  const hour = limit === null ? undefined : { window: 'hourly' as const, ...shareOf(used, limit) };
+  const ofPeriod = period && { window: policyOf(period.per), ...shareOf(period.used, period.limit) };
   return {
     customer: id,
     customerName: name,
@@ -41,8 +72,14 @@ export function customerUsage(
     limit,
     limitSource,
     used,
-    percent,
+    percent: hour?.percent,
+    period,
+    nearest: ofPeriod && hour && ofPeriod.percent > hour.percent ? ofPeriod : hour,
   };
+}
+
+function shareOf(used: number, limit: number) {
+  return { limit, used, percent: Math.floor((100 * used) / limit) };
 }
 
 /** `lastUsedMs` and `nowMs`: wall times in ms. */

@@ -17,7 +17,7 @@ import { hourly } from '../../store/windows.ts';
 import { isoTime } from '../frame/document-of.ts';
 import { Refusal, requireCustomer } from '../frame/refusal.ts';
 import type { AdminContext, Handlers } from './dependencies.ts';
-import { customerUsage, definedMembers, pageOf } from './documents.ts';
+import { customerUsages, definedMembers, pageOf } from './documents.ts';
 import { filteredCustomers, searchOf } from './filtered-pages.ts';
 import { linkToNext } from './link-to-next.ts';
 import { createTurns, type Turns } from './turns.ts';
@@ -33,7 +33,7 @@ const USAGES_AT_ONCE = 32;
 const EXPORT_DAYS_AT_ONCE = 400;
 
 export function usageHistoryHandlers(context: AdminContext) {
-  const { records, history, usages } = context;
+  const { records, history } = context;
   const inTurn = createTurns();
   return {
     async 'GET /admin/v1/customers/:id/usage/history'({ id, query }) {
@@ -50,11 +50,12 @@ export function usageHistoryHandlers(context: AdminContext) {
         return pageOf(await nearOf({ above, limit, wanted: searchOf(filter, context) }, res), { next: undefined });
       }
       const page = await filteredCustomers(filter, context)(cursor, limit);
-      const used = await usages.usedOf(page.items.map(({ id }) => ({ customer: id, from: 0 })));
-      const items = page.items.map((customer, at) => customerUsage(customer, used[at] ?? 0, context));
-      return pageOf(items, page);
+      return pageOf(await customerUsages(page.items, context), page);
     },
-    'GET /admin/v1/usage/near': ({ query }, res) => nearOf({ ...query, wanted: undefined }, res),
+    async 'GET /admin/v1/usage/near'({ query }, res) {
+      const near = await nearOf({ ...query, wanted: undefined }, res);
+      return near.map(({ nearest, ...usage }) => ({ ...usage, ...nearest }));
+    },
     async 'GET /admin/v1/routes/deprecated/customers'() {
       const calls = (await required(history).deprecated()).slice(0, DEPRECATED_CALLS);
       const ids = [...new Set(calls.map(({ customer }) => customer))];
@@ -110,26 +111,31 @@ async function readRange(
  */
 async function nearCustomers(context: AdminContext, history: UsageHistory, { above, limit, wanted }: NearQuery) {
   const candidates = (await history.near(MAX_CANDIDATES)).map(({ customer }) => customer);
-  const near: ReturnType<typeof customerUsage>[] = [];
+  const near: NearCustomer[] = [];
   const left: string[] = [];
   for (const piece of piecesOf(candidates, CANDIDATES_AT_ONCE)) {
     if (near.length >= limit) break;
     const found = await usagesOf(context, piece, wanted);
-    const percents = new Map(found.map(({ customer, percent }) => [customer, percent ?? 0]));
+    const percents = new Map(found.map(({ customer, nearest }) => [customer, nearest.percent]));
     left.push(...piece.filter((customer) => (percents.get(customer) ?? 0) < NEAR_PERCENT));
-    near.push(...found.filter(({ percent, isWanted }) => isWanted && percent !== null && percent >= above));
+    near.push(...found.filter(({ nearest, isWanted }) => isWanted && nearest.percent >= above));
   }
   if (left.length > 0) await history.noLongerNear(left);
-  const worst = near.toSorted((a, b) => (b.percent ?? 0) - (a.percent ?? 0)).slice(0, limit);
+  const worst = near.toSorted((a, b) => b.nearest.percent - a.nearest.percent).slice(0, limit);
   const read = [];
   for (const piece of piecesOf(worst, USAGES_AT_ONCE)) {
-    const usages = piece.map(async ({ limit, percent, ...usage }) => {
-      const { resetSeconds } = await context.usage(usage.customer, hourly(limit ?? 0));
-      return { ...usage, limit: limit ?? 0, percent: percent ?? 0, resetSeconds };
-    });
+    const usages = piece.map(async (usage) => ({ ...usage, resetSeconds: await secondsUntilMore(usage, context) }));
     read.push(...(await Promise.all(usages)));
   }
   return read;
+}
+
+/** Resolves to the seconds until the nearest limit has more requests. */
+async function secondsUntilMore({ customer, nearest, period }: NearCustomer, { usage, clock }: AdminContext) {
+  if (nearest.window !== 'hourly' && period) {
+    return Math.max(0, Math.ceil((Date.parse(period.endsAt) - clock.nowMs()) / 1000));
+  }
+  return (await usage(customer, hourly(nearest.limit))).resetSeconds;
 }
 
 /** Yields the items in lists of at most `size`. */
@@ -137,19 +143,18 @@ function* piecesOf<Item>(items: readonly Item[], size: number) {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
 }
 
-/** Usages below {@link NEAR_PERCENT} may be inexact. */
+type NearCustomer = Awaited<ReturnType<typeof usagesOf>>[number];
+
+/** Usages of the hour below {@link NEAR_PERCENT} may be inexact. Leaves out customers without a limit. */
 async function usagesOf(context: AdminContext, ids: readonly string[], wanted: CustomerSearch | undefined) {
-  const { records: stored, effectiveLimit, usages } = context;
-  const records = (await stored.readCustomers(ids)).filter((record) => record !== undefined);
-  const customers = records.map((record) => ({ record, limit: effectiveLimit(record) }));
-  const windows = customers.map(({ record: { id }, limit }) => {
-    return { customer: id, from: limit.found ? Math.ceil((limit.requestsPerHour * NEAR_PERCENT) / 100) : 0 };
+  const records = (await context.records.readCustomers(ids)).filter((record) => record !== undefined);
+  const usages = await customerUsages(records, context, NEAR_PERCENT);
+  return records.flatMap((record, at) => {
+    const usage = usages[at];
+    if (usage?.nearest === undefined) return [];
+    const { nearest } = usage;
+    return [{ ...usage, nearest, isWanted: wanted === undefined || isFound(record, wanted) }];
   });
-  const used = await usages.usedOf(windows);
-  return customers.map(({ record }, at) => ({
-    ...customerUsage(record, used[at] ?? 0, context),
-    isWanted: wanted === undefined || isFound(record, wanted),
-  }));
 }
 
 /**

@@ -14,7 +14,8 @@ const KEYS_AT_ONCE = 1000;
 
 /** Shows and resets usage, and explains a customer's limit, or why there is none. */
 export function usageHandlers(context: AdminContext) {
-  const { records, currentPlan, effectiveLimit, limitOrigin, usage, leaseState, refusals, clock, limitClock } = context;
+  const { records, currentPlan, effectiveLimit, limitOrigins, usage, leaseState, refusals, clock, limitClock } =
+    context;
 
   return {
     async 'GET /admin/v1/usage/refused'({ query: { limit } }) {
@@ -49,7 +50,7 @@ export function usageHandlers(context: AdminContext) {
         currentPlan: currentPlan(customer.plan),
         ...suspension,
         ...limitMembers(limit),
-        origin: limitOrigin(customer, limit),
+        ...limitOrigins(customer, limit),
         usage: used,
         instance: {
           leases: leases.map(({ units, endsInMs }) => ({ units, endsInSeconds: inSeconds(endsInMs) })),

@@ -290,8 +290,8 @@ function isRefusal(result: ReloadResult): boolean {
   return result !== 'applied' && result !== 'unchanged';
 }
 
-function limitFields({ plan, before, after }: LimitChange) {
-  return plan === undefined ? {} : { plan, before: before ?? null, after: after ?? null };
+function limitFields({ plan, window, before, after }: LimitChange) {
+  return plan === undefined ? { window } : { plan, window, before: before ?? null, after: after ?? null };
 }
 
 /** Returns plan names, former ones included, that customer records may contain and the next config does not know. */

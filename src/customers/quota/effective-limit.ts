@@ -1,4 +1,5 @@
 import { type Clock, secondsUntil } from '../../base/clock.ts';
+import { policyOf } from '../../store/period-counts.ts';
 import type { Per } from '../../store/periods.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
 import { hourly, type Limits } from '../../store/windows.ts';
@@ -163,8 +164,10 @@ export function limitsOf(
   if (period === undefined) return hour;
   const { per, requests, beyond } = period;
   const { periodAnchorMs: anchor = 0 } = customer;
-  const policy = per === 'day' ? 'daily' : 'monthly';
-  return [...hour, { policy, amount: requests, beyond, anchorMs: anchor === 'invalid' ? 0 : anchor, plan }];
+  return [
+    ...hour,
+    { policy: policyOf(per), amount: requests, beyond, anchorMs: anchor === 'invalid' ? 0 : anchor, plan },
+  ];
 }
 
 function unreadable(field: NoLimit['field']): NoLimit {
@@ -198,4 +201,20 @@ export function limitOrigin(customer: CustomerRecord, limit: EffectiveLimit, ori
     default:
       return inFile[limit.source] ?? 'customer record: plan';
   }
+}
+
+/** Returns that of a customer's limit, and of its limit of a day or month. */
+export function limitOrigins(
+  customer: CustomerRecord,
+  limit: EffectiveLimit,
+  origins: LimitOrigins & { readonly periods: LimitOrigins },
+) {
+  const origin = limitOrigin(customer, limit, origins);
+  if (!limit.found || limit.period === undefined) return { origin, periodOrigin: undefined };
+  const { source } = limit.period;
+  const isOwn = source === 'customer';
+  const periodOrigin = isOwn
+    ? 'customer record: period_requests'
+    : limitOrigin(customer, { ...limit, source }, origins.periods);
+  return { origin, periodOrigin };
 }

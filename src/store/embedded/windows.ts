@@ -9,7 +9,7 @@ import {
   type StoredGrant,
 } from '../grants.ts';
 import type { StoreOp } from '../observer.ts';
-import type { PeriodHash } from '../period-counts.ts';
+import { countInPeriod, type PeriodHash } from '../period-counts.ts';
 import { type PeriodReader, periodsFrom } from '../period-reader.ts';
 import type { Store } from '../store.ts';
 import { firstOpenHour, HOUR_MS } from '../usage-history.ts';
@@ -22,7 +22,7 @@ import {
   type WindowHash,
   type WindowHead,
 } from '../window-arithmetic.ts';
-import { hourly, type UsageReader, type WindowStore } from '../windows.ts';
+import { hourly, type WindowStore } from '../windows.ts';
 import type { EmbeddedContext } from './database.ts';
 import type { Sql } from './sql.ts';
 
@@ -84,11 +84,16 @@ export function embeddedWindows(
     },
   };
 
-  const usages: UsageReader = {
+  const usages: Store['usages'] = {
     usedOf: (requested) =>
       run('read_usages', () => {
         const nowMs = clock.nowMs();
         return requested.map(({ customer }) => unitsCounted(hashOf(customer).buckets(), HOURLY, nowMs));
+      }),
+    presentPeriodsOf: (requested) =>
+      run('read_usages', () => {
+        const nowMs = clock.nowMs();
+        return requested.map(({ customer, period }) => countInPeriod(sqlitePeriods(sql, customer), period, nowMs, 0));
       }),
     settledOf: (customer) =>
       run('read_usages', () => {

@@ -40,6 +40,7 @@ import { DamagedRecords } from './records/damaged-records.ts';
 import { redisMaintenance } from './records/maintenance.ts';
 import { redisRecords } from './records/records.ts';
 import { redisPeriodReader } from './usage/period-reader.ts';
+import { redisPresentPeriods } from './usage/present-periods.ts';
 import { redisUsageHistory } from './usage/usage-history.ts';
 import { HourlyWindow } from './window/hourly-window.ts';
 import { redisUsages } from './window/usages.ts';
@@ -168,7 +169,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     maintenance: redisMaintenance({ connection: records, background, dataLoss, names }),
     audit: redisAudit(background, names),
     windows: hourlyWindow,
-    usages: redisUsages(background, names),
+    usages: { ...redisUsages(background, names), ...redisPresentPeriods(background, names) },
     periods: redisPeriodReader(background, names),
     notices: redisNotices(background, names),
     usageHistory: usage,

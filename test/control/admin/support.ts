@@ -14,7 +14,7 @@ import type { AdminDependencies } from '../../../src/control/admin/dependencies.
 import { createPreviewer } from '../../../src/control/reload/preview.ts';
 import {
   effectiveLimit,
-  limitOrigin,
+  limitOrigins,
   type PlanPolicy,
   planNameOf,
   planNamesOf,
@@ -45,6 +45,7 @@ const ORIGINS = {
     ['enterprise', 'gateway.yaml:44'],
   ]),
   overrides: new Map([['vip', 'gateway.yaml:50']]),
+  periods: { plans: new Map(), overrides: new Map() },
 };
 
 /** What previews compare with. */
@@ -126,7 +127,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     planNamesOf: (plan) => planNamesOf(plan, POLICY),
     effectiveLimit: (customer) => effectiveLimit(customer, POLICY, clock),
     limitClock: clock,
-    limitOrigin: (customer, limit) => limitOrigin(customer, limit, ORIGINS),
+    limitOrigins: (customer, limit) => limitOrigins(customer, limit, ORIGINS),
     runningConfig: () => ({ listen: { port: 8080 }, plans: {}, auth: { key_headers: ['Authorization'] } }),
     runningFile: () => ({ plans: {} }),
     reload: async () => ({ result: 'unchanged', hash: 'abc123', changes: [], problems: [], warnings: [] }),

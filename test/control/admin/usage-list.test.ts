@@ -27,6 +27,7 @@ overBothStores((start) => {
           limit_source: 'plan',
           used: 999,
           percent: 99,
+          period: null,
         },
         {
           customer: 'idle',
@@ -38,6 +39,7 @@ overBothStores((start) => {
           limit_source: 'plan',
           used: 0,
           percent: 0,
+          period: null,
         },
         {
           customer: 'orphan',
@@ -49,6 +51,7 @@ overBothStores((start) => {
           limit_source: null,
           used: 0,
           percent: null,
+          period: null,
         },
       ]);
     }

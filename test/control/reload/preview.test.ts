@@ -79,9 +79,9 @@ describe.each(STORES)('over $name', (store) => {
     expect(body.limits).toHaveLength(3);
     expect(body.limits).toEqual(
       expect.arrayContaining([
-        { change: 'starter 100 → 10', customers: 1, refused: 1 },
-        { change: 'gold 50 → 60', customers: 1, refused: 0 },
-        { change: 'overrides', customers: 1, refused: 0 },
+        { change: 'starter 100 → 10', window: 'hourly', customers: 1, refused: 1 },
+        { change: 'gold 50 → 60', window: 'hourly', customers: 1, refused: 0 },
+        { change: 'overrides', window: 'hourly', customers: 1, refused: 0 },
       ]),
     );
     const nameless = { customer_name: null };
@@ -90,6 +90,7 @@ describe.each(STORES)('over $name', (store) => {
         ...nameless,
         customer: 'acme',
         plan: 'starter',
+        window: 'hourly',
         limit_before: 100,
         limit_after: 10,
         used: 12,
@@ -100,6 +101,7 @@ describe.each(STORES)('over $name', (store) => {
         ...nameless,
         customer: 'big',
         plan: 'gold',
+        window: 'hourly',
         limit_before: 50,
         limit_after: 10,
         used: 9,
@@ -131,6 +133,54 @@ describe.each(STORES)('over $name', (store) => {
   });
 });
 
+test('whom a new, lower or higher month would refuse is shown by window, and each customer counts once, by its worst', async () => {
+  const month = (requests: number, beyond = 'refuse') => ({ period: { per: 'month', requests, beyond } });
+  const plans = {
+    starter: { requests_per_hour: 100, ...month(50) },
+    gold: { requests_per_hour: 100 },
+    metered: { requests_per_hour: 100, ...month(50, 'allow') },
+  };
+  const { gateway, key } = await startSystem({ config: { plans } });
+  await use(gateway, key, 12);
+  const own = { id: 'own', plan: 'starter', period_requests: 10 };
+  for (const customer of [{ id: 'new', plan: 'gold' }, own, { id: 'metered', plan: 'metered' }]) {
+    await use(gateway, await createCustomerWithKey(gateway, customer), 9);
+  }
+  await settled(gateway, { acme: 12, new: 9, own: 9, metered: 9 });
+  const next = {
+    starter: { requests_per_hour: 12, ...month(10) },
+    gold: { requests_per_hour: 200, ...month(10) },
+    metered: { requests_per_hour: 100, ...month(5, 'allow') },
+  };
+  const { body } = await postPreview(gateway, withPlans(gateway, next));
+  expect(body.customers).toMatchObject({ total: 4, raised: 0, lowered: 3, refused: 1, newly_refused: 1, near: 1 });
+  expect(body.limits).toEqual(
+    expect.arrayContaining([
+      { change: 'starter 100 → 12', window: 'hourly', customers: 2, refused: 1 },
+      { change: 'starter 50 → 10 per month', window: 'monthly', customers: 1, refused: 1 },
+      { change: 'gold 100 → 200', window: 'hourly', customers: 1, refused: 0 },
+      // A month counts from when it is applied.
+      { change: 'gold none → 10 per month', window: 'monthly', customers: 1, refused: 0 },
+    ]),
+  );
+  expect(body.limits).toHaveLength(4);
+  expect(body.closest).toMatchObject([
+    { customer: 'acme', window: 'monthly', limit_before: 50, limit_after: 10, used: 12, ratio: 1.2, state: 'refused' },
+    { customer: 'own', window: 'monthly', limit_before: 10, limit_after: 10, used: 9, ratio: 0.9, state: 'near' },
+  ]);
+  // Without its limit, a period refuses nobody.
+  const none = { starter: { requests_per_hour: 100 }, gold: plans.gold, metered: { requests_per_hour: 100 } };
+  const { body: without } = await postPreview(gateway, withPlans(gateway, none));
+  expect(without).toMatchObject({
+    customers: { raised: 2, lowered: 0, refused: 0, near: 0 },
+    closest: [],
+  });
+  expect(without.limits).toMatchObject([
+    { change: 'starter 50 → none per month', customers: 1, refused: 0 },
+    { change: 'starter 10 → none per month', customers: 1, refused: 0 },
+  ]);
+});
+
 test('a file with faults is refused with all of them, and one that is not YAML by its type', async () => {
   const { gateway } = await startSystem();
   const { status, body } = await postPreview(gateway, 'plans: {}\nnonsense: 1');
@@ -156,7 +206,7 @@ test('the command prints tables for people and the document for programs', async
   expect(stdout).toMatch(/^refused now +1, 1 of them by this$/m);
   expect(stdout).toMatch(/^reload +plans\.starter\.requests_per_hour: 100 → 5$/m);
   expect(stdout).toMatch(/^ +1 +1 +starter 100 → 5$/m);
-  expect(stdout).toMatch(/^refused +6 +100 +5 +1\.2 +starter +acme$/m);
+  expect(stdout).toMatch(/^refused +hourly +6 +100 +5 +1\.2 +starter +acme$/m);
   const { stdout: json } = await tollgate('preview', file, '--json');
   expect(JSON.parse(json)).toMatchObject({ reload: 'applied', customers: { refused: 1 } });
 

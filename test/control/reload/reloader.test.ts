@@ -68,7 +68,7 @@ async function start() {
         return { items, next: undefined };
       },
     },
-    usages: { usedOf: async (asked) => asked.map(() => 0), settledOf: async () => 0 },
+    usages: { usedOf: async (asked) => asked.map(() => 0), presentPeriodsOf: async () => [] },
     metrics: { configReloaded: (result) => void counted.push(result) },
     logger: createLogger({ level: 'info', destination: { write: (line) => void lines.push(JSON.parse(line)) } }),
     clock: { nowMs: () => nowMs, monotonicMs: () => nowMs },
