@@ -12,6 +12,13 @@ import { type DocumentOptions, documentCommand } from './admin-commands.ts';
 import { connect } from './connect.ts';
 import { UsageError } from './exit-status.ts';
 import { printJson, printSections, remark } from './output.ts';
+import {
+  PERIOD_CUSTOMER_COLUMNS,
+  PERIOD_PLAN_COLUMNS,
+  parseTriedPeriod,
+  simulatePeriods,
+  type TriedPeriods,
+} from './simulate-periods.ts';
 import { type Columns, formatTable, shortTime } from './table.ts';
 import { readTime, timeParser } from './times.ts';
 
@@ -22,6 +29,7 @@ interface SimulateOptions extends DocumentOptions {
   readonly plan?: Limits | undefined;
   /** They take precedence. */
   readonly customer?: Limits | undefined;
+  readonly period?: TriedPeriods | undefined;
   /** ISO 8601. */
   readonly from?: string | undefined;
 }
@@ -83,6 +91,11 @@ export function addSimulateCommand(program: Command): void {
   documentCommand(program, 'simulate', 'show whom other limits would have refused, by the usage history', 'print JSON')
     .option('--plan <plan=limit...>', 'requests per hour of a plan: starter=800', parseLimit)
     .option('--customer <customer=limit...>', 'requests per hour of a customer', parseLimit)
+    .option(
+      '--period <plan=limit...>',
+      'requests per day or month of a plan: starter=50000, or for another period starter=500/day',
+      parseTriedPeriod,
+    )
     .option('--from <time>', 'start of the usage history to read: 2026-01-31 or an age, such as 7d', timeParser('past'))
     .action(simulate);
 }
@@ -95,25 +108,43 @@ function parseLimit(text: string, before: Limits = new Map()): Limits {
 }
 
 async function simulate(options: SimulateOptions): Promise<void> {
-  const { plan: ofPlans = new Map(), customer: ofCustomers = new Map() } = options;
-  if (ofPlans.size + ofCustomers.size === 0) {
-    throw new UsageError('no limit to try: name at least one by --plan PLAN=N or --customer CUSTOMER=N');
+  const { plan: ofPlans = new Map(), customer: ofCustomers = new Map(), period } = options;
+  const hasHours = ofPlans.size + ofCustomers.size > 0;
+  if (!hasHours && period === undefined) {
+    throw new UsageError(
+      'no limit to try: name at least one by --plan PLAN=N, --customer CUSTOMER=N or --period PLAN=N',
+    );
   }
   const client = await connect(options);
+  const hours = hasHours ? await simulateHours(ofPlans, ofCustomers, options.from, client) : undefined;
+  const periods = period && (await simulatePeriods(period, options.from, client));
+  if (options.json) return printJson({ ...hours, periods });
+  if (hours) remark(`Whole hours since ${shortTime(hours.from)} are counted. The current hour is not.`);
+  if (periods) remark('Whole days and months that the usage history still has are counted. The current ones are not.');
+  const refused = hours?.customers.filter(({ verdict }) => verdict !== 'surely_not') ?? [];
+  const refusedInPeriods = periods?.customers.filter(({ verdict }) => verdict !== 'surely_not') ?? [];
+  if (refused.length + refusedInPeriods.length === 0) remark('No customer would have been refused.');
+  await printSections(
+    formatTable(hours?.plans ?? [], PLAN_COLUMNS),
+    formatTable(refused, CUSTOMER_COLUMNS),
+    formatTable(periods?.plans ?? [], PERIOD_PLAN_COLUMNS),
+    formatTable(refusedInPeriods, PERIOD_CUSTOMER_COLUMNS),
+  );
+}
+
+async function simulateHours(ofPlans: Limits, ofCustomers: Limits, start: string | undefined, client: AdminClient) {
   const customers = await customersWith(ofPlans, ofCustomers, client);
-  const from = options.from ?? readTime(DEFAULT_AGE, Date.now(), 'past') ?? '';
+  const from = start ?? readTime(DEFAULT_AGE, Date.now(), 'past') ?? '';
   const hours = client.closedHours({ limit: PAGE_CUSTOMERS, from });
   for await (const { customer, start, requests, units = requests } of hours) {
     customers.get(customer)?.add(Date.parse(start), units);
   }
-
   const documents = [...customers.values()].map(({ found }) => found).toSorted(byVerdict);
-  const plans = [...ofPlans].map(([plan, limit]) => planVerdicts(plan, limit, documents));
-  if (options.json) return printJson({ from, plans, customers: documents });
-  remark(`Whole hours since ${shortTime(from)} are counted. The current hour is not.`);
-  const refused = documents.filter(({ verdict }) => verdict !== 'surely_not');
-  if (refused.length === 0) remark('No customer would have been refused.');
-  await printSections(formatTable(plans, PLAN_COLUMNS), formatTable(refused, CUSTOMER_COLUMNS));
+  return {
+    from,
+    plans: [...ofPlans].map(([plan, limit]) => planVerdicts(plan, limit, documents)),
+    customers: documents,
+  };
 }
 
 /** Returns the customers whose limit is tried. A customer with a limit of its own is not subject to its plan's. */
