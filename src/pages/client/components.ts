@@ -49,10 +49,11 @@ export const withTimes = (text: string) =>
 
 export const timeAgo = (at: string) => time(at, true);
 
-/** Used share of a limit, as a bar with its number. */
-export function usageBar({ used, limit }: { used: number; limit: number }) {
+/** Used share of a limit, as a bar with its number. `beyond`: whether more than the limit is refused. */
+export function usageBar(usage: { used: number; limit: number; beyond?: 'refuse' | 'allow' }) {
+  const { used, limit, beyond = 'refuse' } = usage;
   const percent = Math.floor((100 * used) / limit);
-  const tone = percent >= 100 ? 'bad' : percent >= 80 ? 'warn' : 'good';
+  const tone = percent >= 100 && beyond === 'refuse' ? 'bad' : percent >= 80 ? 'warn' : 'good';
   return html`<span class=${`usage ${tone}`}>
     <span class="gauge" aria-hidden="true"><span style=${{ width: `${Math.min(percent, 100)}%` }}></span></span>
     <span class="percent">${count(percent)} %</span>

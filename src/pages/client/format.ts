@@ -30,7 +30,10 @@ export function shortened(id: string): string {
   return id.length <= SHOWN_ID_LENGTH ? id : `${id.slice(0, 8)}…${id.slice(-7)}`;
 }
 
-/** A limit per hour; anything but a number is none. */
+/** What a limit is per. */
+export const WINDOW_TEXTS = { hourly: 'hour', daily: 'day', monthly: 'month' } as const;
+
+/** A limit; anything but a number is none. */
 export const limitText = (limit: number | 'custom' | null) => (typeof limit === 'number' ? count(limit) : 'none');
 
 export function localTime(ms: number): string {

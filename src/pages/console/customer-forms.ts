@@ -155,13 +155,16 @@ export function suspendCustomer({ id, suspended }: CustomerDocument): FormDescri
   };
 }
 
-export function resetUsage({ id }: CustomerDocument): FormDescription {
+export function resetUsage({ id, period }: CustomerDocument): FormDescription {
+  const options = [['hour', 'The last hour'], ...(period ? [['period', `This ${period.per}`] as const] : [])] as const;
   return {
     title: `Reset the usage of ${id}?`,
     label: 'Reset usage',
-    text: 'Sets the usage of the last hour to 0, so that the whole limit is available again. The history stays.',
+    text: 'Sets the usage to 0, so that the whole limit is available again. The history stays.',
+    fields: period ? [{ name: 'window', label: 'Usage of', options, current: 'hour' }] : [],
     command: () => ['usage', 'reset', id],
-    submit: () => call('DELETE /admin/v1/customers/:id/usage', { id }),
+    submit: ({ texts: { window } }) =>
+      call('DELETE /admin/v1/customers/:id/usage', { id, query: { window: window === 'period' ? window : 'hour' } }),
     said: `Reset the usage of ${id}.`,
   };
 }

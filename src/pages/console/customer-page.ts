@@ -87,7 +87,28 @@ function limitAndUsage(explanation: ExplanationDocument) {
           ] as const)
         : []),
     ])}
+    ${periodAndUsage(explanation)}
     ${!usage && limit !== null && html`<p>The usage is unknown while the store is unavailable.</p>`}`;
+}
+
+function periodAndUsage({ period, period_origin: origin, usage }: ExplanationDocument) {
+  if (period === null) return null;
+  const { limit, per, beyond } = period;
+  const counted = usage?.period;
+  return html`
+    <p class="big">${count(limit)} <small>requests per ${per}${beyond === 'allow' ? ', more is overage' : ''}</small></p>
+    ${counted && usageBar(counted)}
+    ${facts([
+      ['Set by', html`${limitSource(period)} <small class="quiet">${origin}</small>`],
+      ...(counted
+        ? ([
+            counted.overage > 0
+              ? (['Overage', count(counted.overage)] as const)
+              : (['Remaining', count(counted.remaining)] as const),
+            [`Next ${per} begins`, time(counted.ends_at)],
+          ] as const)
+        : []),
+    ])}`;
 }
 
 function whyRefused({ admitted, verdict, refusals }: ExplanationDocument) {

@@ -50,6 +50,13 @@ const COLUMNS: readonly Column<CustomerUsageDocument>[] = [
   ['State', customerState],
 ];
 
+const PERIOD_COLUMN: Column<CustomerUsageDocument> = [
+  'Day or month',
+  ({ period }) => period && usageBar(period),
+  'number',
+  ({ period }) => period && period.used / period.limit,
+];
+
 export function Customers({ search, plan, suspended, above, sort }: Place['query']) {
   const isFiltered = Boolean(search || plan || suspended || above);
   const filter = { search, plan, suspended, above };
@@ -72,7 +79,7 @@ export function Customers({ search, plan, suspended, above, sort }: Place['query
           : isFiltered
             ? 'No customer matches.'
             : 'There are no customers yet.',
-      columns: COLUMNS,
+      columns: list.rows.some(({ period }) => period) ? COLUMNS.toSpliced(3, 0, PERIOD_COLUMN) : COLUMNS,
     })}
     <${Command} line=${command} />`;
 }

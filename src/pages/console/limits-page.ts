@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { ConfigDocument, CustomerUsageDocument, PreviewDocument } from '../../api/admin/responses.ts';
 import { address, call } from '../client/api.ts';
 import { badge, Empty, facts, inputValue, Loading, loaded, Panel, Problem } from '../client/components.ts';
-import { count, counted, limitText, tollgate } from '../client/format.ts';
+import { count, counted, limitText, tollgate, WINDOW_TEXTS } from '../client/format.ts';
 import { useAction } from '../client/hooks.ts';
 import { useList, useResource } from '../client/resources.ts';
 import { Progress, table } from '../client/table.ts';
@@ -182,6 +182,7 @@ function affected(label: string, rows: PreviewDocument['closest'], empty?: strin
     columns: [
       CUSTOMER_COLUMN,
       ['Plan', ({ plan }) => plan],
+      ['Per', ({ window }) => WINDOW_TEXTS[window]],
       ['Limit now', ({ limit_before }) => limitText(limit_before), 'number'],
       ['Limit then', ({ limit_after }) => limitText(limit_after), 'number'],
       ['Used', ({ used }) => count(used), 'number'],

@@ -9,7 +9,7 @@ import type {
 import { address } from '../client/api.ts';
 import { Chart } from '../client/chart.ts';
 import { badge, Command, Empty, facts, loaded, Panel, timeAgo, usageBar } from '../client/components.ts';
-import { compact, count, counted, duration, entryOf, refusalOf, tollgate } from '../client/format.ts';
+import { compact, count, counted, duration, entryOf, refusalOf, tollgate, WINDOW_TEXTS } from '../client/format.ts';
 import { HISTORY_POLL_MS, POLL_MS, useResource } from '../client/resources.ts';
 import { at } from '../client/router.ts';
 import { FirstRows, table } from '../client/table.ts';
@@ -91,11 +91,12 @@ function nearTable(rows: readonly NearCustomerDocument[]) {
     label: 'Customers near their limits',
     rows,
     keyOf: ({ customer }) => customer,
-    empty: 'No customer has used 80 % of its hourly limit.',
+    empty: 'No customer has used 80 % of a limit.',
     columns: [
       CUSTOMER_COLUMN,
       ['Plan', ({ plan }) => plan],
       ['Used', usageBar],
+      ['Per', ({ window }) => WINDOW_TEXTS[window]],
       ['Next free in', ({ reset_seconds }) => duration(reset_seconds), 'number'],
     ],
   });

@@ -22,22 +22,45 @@ export function UsagePage({ session }: { session: PortalSessionDocument }) {
   </div>`;
 }
 
-function usageNow({ limit, used, remaining, reset_seconds: seconds }: UsageDocument, isSuspended: boolean) {
+function usageNow(usage: UsageDocument, isSuspended: boolean) {
+  const { limit, used, remaining, reset_seconds: seconds, period } = usage;
   const more = `in ${duration(seconds)}, at ${clockTime(Date.now() + seconds * 1000).slice(0, 5)}`;
   const isUsedUp = remaining === 0;
+  const isPeriodUsedUp = period?.remaining === 0 && period.beyond === 'refuse';
   // That it is suspended is said above, for every page.
   const status =
     !isSuspended &&
     html`<p class="big">${count(remaining)} <small>of ${counted(limit, 'request')} left in this hour</small></p>
         ${isUsedUp && html`<p class="verdict bad">The limit is used up: requests are refused with 429. More become available ${more}.</p>`}
-        ${usageBar({ used, limit })}`;
+        ${usageBar({ used, limit })}
+        ${period && periodNow(period)}`;
   return html`${status}
     ${facts([
       ['Used in the last 60 minutes', `${count(used)} of ${count(limit)}`],
-      ...(isSuspended ? [] : [['More become available', used === 0 ? 'all are available' : more] as const]),
+      ...(isSuspended || isPeriodUsedUp
+        ? []
+        : [['More become available', used === 0 ? 'all are available' : more] as const]),
+      ...(period ? usedInPeriod(period) : []),
       ['Counted for', 'all your keys together'],
     ])}
     <p class="quiet">The hour slides: each request is available again 60 minutes after it was made.</p>`;
+}
+
+type PeriodUsage = NonNullable<UsageDocument['period']>;
+
+function periodNow(period: PeriodUsage) {
+  const { per, limit, remaining, overage, beyond, ends_at: end } = period;
+  return html`<p class="big">${count(remaining)} <small>of ${counted(limit, 'request')} left in this ${per}</small></p>
+    ${remaining === 0 && beyond === 'refuse' && html`<p class="verdict bad">The limit of this ${per} is used up: requests are refused with 429 until ${time(end)}.</p>`}
+    ${overage > 0 && html`<p>${counted(overage, 'request')} beyond the limit of this ${per}: served, and counted as overage.</p>`}
+    ${usageBar(period)}`;
+}
+
+function usedInPeriod({ per, limit, used, ends_at: end }: PeriodUsage) {
+  return [
+    [`Used in this ${per}`, `${count(used)} of ${count(limit)}`],
+    [`The next ${per} begins`, time(end)],
+  ] as const;
 }
 
 function deprecatedCalls(rows: ReplyOf<'GET /portal/v1/routes/deprecated'>['items']) {
