@@ -40,6 +40,7 @@ export const adminSections = () =>
       PortalToken: responses.PORTAL_TOKEN,
       CustomerPage: responses.CUSTOMER_PAGE,
       Explanation: responses.EXPLANATION,
+      PeriodUsage: responses.PERIOD_USAGE,
       Usage: responses.USAGE,
       UsagePage: responses.USAGE_PAGE,
       UsageHistory: responses.USAGE_HISTORY,
