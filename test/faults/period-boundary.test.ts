@@ -16,7 +16,7 @@ import { startFaultProxy } from '../support/fault-proxy.ts';
 import { type RunningGateway, startProgram } from '../support/process.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { writeCustomer, writeKey } from '../support/redis-system.ts';
-import { setStoreClock, setStoreTimeMs, storeClockEnvironment } from '../support/store-clock.ts';
+import { STORE_CLOCK_ENVIRONMENT, setStoreClock, setStoreTimeMs } from '../support/store-clock.ts';
 
 const GATEWAYS = 2;
 const CLIENTS = 8;
@@ -59,7 +59,7 @@ async function startSystem() {
     logging: { access: 'off' },
   };
   await writeFile(file, stringify(config));
-  const start = () => startProgram({ args: ['--config', file], env: storeClockEnvironment() });
+  const start = () => startProgram({ args: ['--config', file], env: STORE_CLOCK_ENVIRONMENT });
   const gateways = [await start(), await start()];
 
   const read = async (gateway: RunningGateway | undefined, id: string) => {

@@ -1,15 +1,14 @@
 import type { RedisServer } from './redis-server.ts';
 import { storeTimeMs } from './redis-system.ts';
 import { STORE_CLOCK_SET_BY } from './store-clock-key.ts';
-import { traceEnvironment } from './traces/environment.ts';
 
-/** Returns the environment of a gateway whose scripts read the clock that the test sets. */
-export function storeClockEnvironment(): Readonly<Record<string, string>> {
-  const { NODE_OPTIONS = '', ...others } = traceEnvironment();
-  // First: that of the traces imports the scripts.
-  const preload = new URL('./store-clock-preload.ts', import.meta.url);
-  return { ...others, NODE_OPTIONS: `--import ${preload} ${NODE_OPTIONS}`.trim() };
-}
+/**
+ * The environment of a gateway whose scripts read the clock that the test sets. It is not traced: the rules of traces hold
+ * only while that clock is not set under open leases.
+ */
+export const STORE_CLOCK_ENVIRONMENT: Readonly<Record<string, string>> = {
+  NODE_OPTIONS: `--import ${new URL('./store-clock-preload.ts', import.meta.url)}`,
+};
 
 /** Sets the store's clock, which goes on from there. */
 export async function setStoreClock(redis: RedisServer, toMs: number): Promise<void> {
