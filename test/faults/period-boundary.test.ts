@@ -1,6 +1,6 @@
 /**
  * The end of a day's quota, on a real Redis whose clock the test sets shortly before it: gateway processes that are killed,
- * and connections that are lost.
+ * connections that are lost, and Redis itself that is killed and starts again with its data.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -20,6 +20,8 @@ import { STORE_CLOCK_ENVIRONMENT, setStoreClock, setStoreTimeMs } from '../suppo
 
 const GATEWAYS = 2;
 const CLIENTS = 8;
+/** Every write is on disk before it is answered, so that a crash loses nothing. */
+const DURABLE = { args: ['--appendonly', 'yes', '--appendfsync', 'always'] };
 const AMOUNT = 120;
 /** Used up before the end of the day, and never. */
 const CUSTOMERS = { small: AMOUNT, large: 1_000_000 };
@@ -31,7 +33,7 @@ const BEFORE_MS = 6000;
 const HOLD_MS = 10_000;
 
 async function startSystem() {
-  const redis = await startRedis();
+  const redis = await startRedis(DURABLE);
   onTestFinished(() => redis.stop());
   const proxy = await startFaultProxy(redis);
   const seen = { small: 0, large: 0 };
@@ -161,4 +163,21 @@ test('gateways that are killed around the end of a day: neither day has more tha
     const counted = (await system.countOf(id, 'yesterday')) + (await system.countOf(id, 'today'));
     expect(seen[id]).toBeLessThanOrEqual(counted);
   }
+});
+
+test('Redis that is killed before the end of a day, and starts after it with its data: both days are exact', async () => {
+  const { redis, seen, shortlyBefore, usedUp, stopLoad, endMs, ...system } = await startSystem();
+  await usedUp('yesterday');
+  await shortlyBefore();
+  const leftMs = endMs - (await setStoreTimeMs(redis));
+  await redis.kill();
+  const before = seen.small;
+  await setTimeout(leftMs + 1000);
+  expect(seen.small).toBe(before);
+  await redis.restart();
+  await usedUp('today');
+  expect(await system.countOf('small', 'yesterday')).toBe(AMOUNT);
+  await stopLoad();
+  expect(seen.small).toBe(2 * AMOUNT);
+  await system.expectExact();
 });

@@ -107,11 +107,9 @@ describe.skipIf(commit === undefined)(title, () => {
     }
     const hours = async (gateway: RunningGateway) => {
       const { body } = await callAdmin(gateway, '/admin/v1/customers/large/usage/history');
-      return JSON.stringify(body)
-        .match(/"admitted":\d+/g)
-        ?.reduce((sum, each) => sum + Number(each.slice(11)), 0);
+      return body.points.reduce((sum: number, { requests }: { requests: number }) => sum + requests, 0);
     };
-    await expect.poll(() => hours(newer), PATIENCE).toBe(await hours(older));
+    for (const gateway of [newer, older]) await expect.poll(() => hours(gateway), PATIENCE).toBe(seenOf('large'));
     await expect.poll(() => receiver.received.map(({ type }) => type), PATIENCE).toContain('quota.exceeded');
     // A level that one version has reported may be reported once more by the other: 0.2.0 notes levels in another form.
     const levels = receiver.received.map(({ data: { customer, percent } }) => {
@@ -124,6 +122,97 @@ describe.skipIf(commit === undefined)(title, () => {
 
     await replace(await startOld());
   });
+
+  test.each([
+    { order: 'the released one first', firstIsOld: true },
+    { order: 'this one first', firstIsOld: false },
+  ])(
+    'count on one Redis together, one of them with a day and killed under load ($order): never above, history right, nothing damaged',
+    { timeout: TIMEOUT_MS },
+    async ({ firstIsOld }) => {
+      const redis = await startRedis();
+      onTestFinished(() => redis.stop());
+      const backend = await startBackend();
+      onTestFinished(() => backend.close());
+      const plans = { starter: { requests_per_hour: 1000 }, enterprise: { requests_per_hour: 'custom' } };
+      const business = { requests_per_hour: 20_000 };
+      const files = {
+        old: await writeConfig({ storeUrl: redis.url, backend, plans: { ...plans, business } }),
+        // The released version knows no periods, and counts nothing in them.
+        new: await writeConfig({
+          storeUrl: redis.url,
+          backend,
+          plans: { ...plans, business: { ...business, period: { per: 'day', requests: 100_000 } } },
+        }),
+      };
+      const start = async (isOld: boolean) => {
+        const file = isOld ? files.old : files.new;
+        const program = isOld ? { program: released.program } : {};
+        return { isOld, ...(await startProgram({ args: ['--config', file], ...program })) };
+      };
+      const first = await start(firstIsOld);
+      let gateways = [first];
+      const keys = {
+        limited: await createCustomerWithKey(first, { id: 'limited', plan: 'enterprise', requests_per_hour: LIMIT }),
+        large: await createCustomerWithKey(first, { id: 'large', plan: 'business' }),
+      };
+      let servedByNew = 0;
+      const send = async (customer: keyof typeof keys, index: number) => {
+        const gateway = gateways[index % gateways.length];
+        // A gateway that is killed answers nothing.
+        const response = await fetch(`${gateway?.public}/v1/conversations`, { headers: bearer(keys[customer]) }).catch(
+          () => undefined,
+        );
+        await response?.arrayBuffer().catch(() => undefined);
+        if (customer === 'large' && response?.status === 200 && gateway?.isOld === false) servedByNew++;
+      };
+      const load = async () => {
+        for (let i = 0; i < REQUESTS; i += 1) {
+          await Promise.all([send('large', i), send('large', i + 1), i % 2 === 0 && send('limited', i / 2)]);
+        }
+      };
+      const seenOf = (customer: string) =>
+        backend.seen.filter(({ headers }) => headers['x-tollgate-customer'] === customer).length;
+      const historyOf = async (gateway: RunningGateway | undefined, customer: string) => {
+        if (gateway === undefined) return undefined;
+        const { body } = await callAdmin(gateway, `/admin/v1/customers/${customer}/usage/history`);
+        return body.points.reduce((sum: number, { requests }: { requests: number }) => sum + requests, 0);
+      };
+
+      await load();
+      gateways.push(await start(!firstIsOld));
+      await load();
+      for (const gateway of gateways) {
+        for (const customer of ['limited', 'large']) {
+          await expect.poll(() => historyOf(gateway, customer), PATIENCE).toBe(seenOf(customer));
+        }
+      }
+      const newer = gateways.find(({ isOld }) => !isOld) as RunningGateway;
+      const period = async () => (await callAdmin(newer, '/admin/v1/customers/large/usage')).body.period?.used;
+      await expect.poll(period, PATIENCE).toBe(servedByNew);
+
+      // Each of the two, while both serve.
+      for (const isOld of [true, false]) {
+        const killed = gateways.find((each) => each.isOld === isOld);
+        const loaded = load();
+        killed?.signal('SIGKILL');
+        await loaded;
+        gateways = [...gateways.filter((each) => each !== killed), await start(isOld)];
+        await load();
+      }
+      expect(seenOf('limited')).toBeLessThanOrEqual(LIMIT);
+      for (const gateway of gateways) {
+        for (const customer of ['limited', 'large']) {
+          // Units of leases that were killed stay counted, and of others until they are refunded.
+          const history = await historyOf(gateway, customer);
+          expect(history).toBeGreaterThanOrEqual(seenOf(customer));
+          expect(history).toBeLessThanOrEqual(seenOf(customer) + 4 * REQUESTS);
+        }
+      }
+      const check = await runProgram({ args: ['store', 'check', '--config', files.new] });
+      expect(check).toMatchObject({ status: 0 });
+    },
+  );
 
   test('share no SQLite file, but this one continues that of the other; back again, the old one names the reason', async () => {
     const backend = await startBackend();
@@ -163,11 +252,12 @@ async function writeConfig(parts: {
   readonly storeUrl: string;
   readonly backend: Backend;
   readonly notices?: Record<string, unknown>;
+  readonly plans?: Record<string, unknown>;
 }): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-upgrade-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
   const anyPort = { host: '127.0.0.1', port: 0 };
-  const { storeUrl, backend, notices } = parts;
+  const { storeUrl, backend, notices, plans } = parts;
   const config = {
     listen: anyPort,
     ops: anyPort,
@@ -177,6 +267,7 @@ async function writeConfig(parts: {
     shutdown: { not_ready_ms: 500 },
     logging: { access: 'off' },
     ...(notices && { notices }),
+    ...(plans && { plans }),
   };
   const file = join(folder, 'gateway.yaml');
   await writeFile(file, stringify(config));
