@@ -217,7 +217,8 @@ test('a lost master affects only its own customers, until its replica takes over
   const window = windowOf(keyPrefix, lost);
   const master = await cluster.holderOf(window);
   const replica = await cluster.replicaOf(window);
-  await expect.poll(() => replica.command('CLUSTER', 'COUNTKEYSINSLOT', slotOf(window)), HEALS).toBe(2);
+  // The record, the window and the grants.
+  await expect.poll(() => replica.command('CLUSTER', 'COUNTKEYSINSLOT', slotOf(window)), HEALS).toBe(3);
 
   await master.kill();
   await expect.poll(() => store.isUp(lost), HEALS).toBe(false);
