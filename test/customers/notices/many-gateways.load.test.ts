@@ -81,6 +81,7 @@ describe('three gateways', () => {
         used: expect.any(Number),
         percent: 80,
         reset_seconds: expect.any(Number),
+        window: 'hourly',
       },
     });
     expect(Object.keys(first?.body.data ?? {})).toEqual([
@@ -90,6 +91,7 @@ describe('three gateways', () => {
       'used',
       'percent',
       'reset_seconds',
+      'window',
     ]);
   });
 
