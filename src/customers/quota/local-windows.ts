@@ -156,7 +156,9 @@ export class LocalWindows {
     const count = window.state.lastReply?.counts.find((each) => each.policy === policy);
     // The reply counts the units that were charged before it.
     if (count?.period?.startHour === startHour) {
-      period.left = Math.max(0, count.free) + Math.max(0, period.admitted - unitsUncharged(window));
+      const reported = Math.max(0, period.admitted - unitsUncharged(window));
+      // Around its end, the store may have counted reported units in the period before.
+      period.left = Math.min(limit.amount, Math.max(0, count.free) + reported);
     }
     return period;
   }
