@@ -152,8 +152,8 @@ export function chargeOnce(
   const hour = hourOf(nowMs);
   const fresh = charged.filter(({ grant }) => notes.get(grant) === undefined);
   const { used, epoch, buckets } = charge(windowOf('hourly'), shape, nowMs, fresh, freshEpoch);
+  const anchor = period && anchorText(period);
   for (const [index, { grant, units }] of fresh.entries()) {
-    const anchor = period && anchorText(period);
     notes.set(grant, { granted: units, returned: 0, hour, bucket: buckets[index] ?? 0, epochs: [epoch], anchor });
     // Not in the hour and the period in which they were admitted: they may be closed.
     addToHistory(hour, units);

@@ -5,8 +5,8 @@
  * and every SQLite error (a full disk, a broken file) becomes a StoreUnavailableError. A store that can be read but not
  * written, because the disk is full, counts as up but refusing quota writes.
  */
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
+import { uniqueIds } from '../../base/unique-ids.ts';
 import type { AnnouncedInstance } from '../announced-instances.ts';
 import { StoreUnavailableError } from '../errors.ts';
 import { InvalidationListeners } from '../invalidations.ts';
@@ -33,8 +33,6 @@ import { embeddedRecords } from './records.ts';
 import { Sql } from './sql.ts';
 import { embeddedUsageHistory, historyWriter } from './usage-history.ts';
 import { embeddedWindows } from './windows.ts';
-
-const EPOCH_BYTES = 6;
 
 interface EmbeddedStoreOptions {
   /** Created with its folder if missing. */
@@ -94,7 +92,7 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
     maintenance: embeddedMaintenance(context, () => listeners.emit({ kind: 'maintenance' })),
     audit: embeddedAudit(context),
     ...embeddedWindows(context, {
-      newEpoch: () => randomBytes(EPOCH_BYTES).toString('base64url'),
+      newEpoch: uniqueIds(),
       addToHistory: usage && historyWriter(sql),
     }),
     notices: embeddedNotices(context),
