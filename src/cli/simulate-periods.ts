@@ -1,7 +1,7 @@
 /**
- * Tries limits of days and months on the usage history: on each whole period of the past that it still has. Of those that
- * begin within a day, months are known to a day at each end: then `surely` means more units than the limit in the days
- * between, and `perhaps` with those at the ends.
+ * Tries limits of days and months on each whole day or month that the usage history still has. The history of old months has
+ * whole days only. If a month begins at another hour than 0:00, its first and last day are partly those of other months:
+ * `surely` means that the days between have more units than the limit, `perhaps` that they have them with these two days.
  */
 import { InvalidArgumentError } from '@commander-js/extra-typings';
 import type { ConfigDocument, UsageHistoryDocument } from '../api/admin/responses.ts';

@@ -120,7 +120,7 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     return problem === undefined ? route : refuse(context, problem);
   }
 
-  /** Returns why nobody may use the route with this method now; undefined if somebody may. */
+  /** Returns why the route is closed, whatever the key: by a maintenance or, if it needs no key, since its sunset. */
   function closure({ matched: route, method }: RequestContext): Problem | undefined {
     if (route?.purpose !== 'forward') return undefined;
     const maintenance = parts.maintenance.of(route.template, method);

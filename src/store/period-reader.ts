@@ -1,6 +1,6 @@
 /**
- * What the days and months of customers counted, for billing. It is made from the stored fields alone: those that the last
- * grant of a period wrote. So it stays the same when plans, numbers and anchors change later.
+ * The units that customers used in each day or month, for billing. Plan, limit and end are those that the last grant of the
+ * day or month stored. So later changes of plans, limits and anchors do not change it.
  */
 import { HOUR_MS } from './usage-history.ts';
 

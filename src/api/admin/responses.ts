@@ -604,7 +604,9 @@ export const STATUS = z.object({
     last_error: TEXT,
   }),
   invalidation: z.object({ connected: z.boolean().describe('Whether changes to keys and customers are pushed.') }),
-  maintenance: MAINTENANCE.describe('As this gateway knows it: while the store is away, the last known one.'),
+  maintenance: MAINTENANCE.describe(
+    'The maintenance that this gateway applies. While the store is away, it is the last one that was read.',
+  ),
   instances: z.int().min(1).describe('Instances that reported to the store within the last hour.'),
   notices: z
     .object({ pending: COUNT, dead: COUNT.describe('All attempts failed: `tollgate notices list`.') })

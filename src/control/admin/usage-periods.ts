@@ -1,8 +1,8 @@
 /**
  * What customers used in days and months that are over, for billing.
  *
- * A page is of whole customers, unless one customer has more periods than the page has room for. Where the next page begins
- * is told by what is stored, not by a number: customers come and go meanwhile, and periods that are over stay as they are.
+ * A page has all periods of its customers, unless one customer has more than fit. The cursor names what was listed last, and
+ * no position: customers may be created and deleted between two pages.
  */
 import type { CheckedRequestOf } from '../../api/admin/routes.ts';
 import { idOf, PERIOD_ENCODINGS } from '../../customers/usage/usage-export.ts';

@@ -189,7 +189,7 @@ export class CustomerState extends LruEntry<string> {
     return undefined;
   }
 
-  /** Remembers a refusal in place of those that it replaces, or that have ended. */
+  /** Remembers a refusal, and forgets those of as many units and those that have ended. */
   remember(refusal: RememberedRefusal, { monotonicMs }: Instant): void {
     const others = this.refusals.filter(({ units, until }) => units !== refusal.units && monotonicMs < until);
     this.refusals = [...others, refusal];

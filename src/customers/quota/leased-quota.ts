@@ -343,8 +343,8 @@ export class LeasedQuota {
     this.#serve(state, now);
     if (!isShort) return;
 
-    // Too few units are left for the heaviest requests, those that wait and those that arrive while the refusal is
-    // remembered. For the others the store is asked once more.
+    // Too few units are left for the heaviest request. Requests of as many units are refused while the refusal is
+    // remembered. For lighter ones that wait, the store is asked once more.
     if (!areSameLimits(call.settings.limits, state.settings.limits)) return;
     const refusal = rememberRefusal(call, grant, receivedAt);
     state.remember(refusal, now);

@@ -13,7 +13,7 @@ import { OpenGrant, type SentRefund } from './open-grant.ts';
 const DISPATCH_MS = 1000;
 /** How long refunds wait for others. */
 const REFUND_DELAY_MS = 250;
-/** The same for those that were not answered. */
+/** Refunds that were not answered are sent again after this. */
 const REPEAT_REFUND_MS = 5000;
 /** Unused units are refunded at most this long after the last hold; a remembered refusal may then be wrong. */
 export const REFUND_GRACE_MS = 2 * REFUND_DELAY_MS;
