@@ -6,13 +6,13 @@ import { isPeriod, type Limit, type LimitCount, refusesBeyond } from '../../stor
 import type { Admission, QuotaSettings, Violation } from './hourly-quota.ts';
 import {
   type CustomerLeases,
-  type Instant,
   type LastReply,
   type Lease,
   type LeaseLength,
   LONG_LEASE,
   SHORT_LEASE,
 } from './leases.ts';
+import type { Instant } from './open-grant.ts';
 
 /** The next lease is requested this long before the current one ends or runs out of units. */
 const REFILL_MS = 50;

@@ -50,16 +50,15 @@ import {
 } from './hourly-quota.ts';
 import {
   CustomerLeases,
-  type Instant,
   type LastReply,
   Lease,
   LeaseAdmission,
   LeaseTimers,
   moreAt,
   REFUND_GRACE_MS,
-  readInstant,
   secondsUntilMore,
 } from './leases.ts';
+import { type Instant, readInstant } from './open-grant.ts';
 import type { QuotaWithoutStore } from './without-store.ts';
 
 const MAX_REFUSAL_MS = 30_000;

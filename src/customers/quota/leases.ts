@@ -7,7 +7,7 @@ import { DueQueue } from '../../base/due-queue.ts';
 import type { NonEmpty } from '../../base/non-empty.ts';
 import { GRANT_MS, type Grant, type LimitCount, type WindowStore } from '../../store/windows.ts';
 import type { Admitted, QuotaMode } from './hourly-quota.ts';
-import { OpenGrant, type SentRefund } from './open-grant.ts';
+import { type Instant, OpenGrant, readInstant, type SentRefund } from './open-grant.ts';
 
 /** An admitted request may begin upstream for this long after its lease has ended. */
 const DISPATCH_MS = 1000;
@@ -43,16 +43,6 @@ export const SHORT_LEASE: LeaseLength = lengthOf(1000, REFUND_DELAY_MS);
  */
 export const LONG_LEASE: LeaseLength = lengthOf(9000, DISPATCH_MS + REFUND_DELAY_MS);
 
-/** Monotonic and wall time in ms, read together: suspend stops the first, an operator can change the second. */
-export interface Instant {
-  readonly monotonicMs: number;
-  readonly wallMs: number;
-}
-
-export function readInstant(clock: Clock): Instant {
-  return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
-}
-
 /** The store's last reply. */
 export interface LastReply {
   /** In the order of the customer's limits. */
@@ -74,22 +64,21 @@ export function secondsUntilMore(atMs: number, nowMs: number, isOfPeriod: boolea
   return isOfPeriod ? Math.max(1, Math.ceil((atMs - nowMs) / 1000)) : secondsUntil(atMs, nowMs);
 }
 
-/** Units of one grant, handed out to requests until the lease ends. */
-export class Lease {
+/**
+ * Units of one grant, handed out to requests until the lease ends. The grant and its lease are one object: with many
+ * customers, each further one is a cache miss.
+ */
+export class Lease extends OpenGrant {
   /** Units left to hand out. */
   units: number;
   readonly grant: Grant;
-  readonly open: OpenGrant;
   readonly length: LeaseLength;
-  /** Read before the reservation was sent, so that the lease ends before the store's hold does. */
-  readonly sentAt: Instant;
 
-  /** `id`: that of the reservation. */
+  /** `id`: that of the reservation. `sentAt`: before it was sent, so that the lease ends before the store's hold does. */
   constructor(id: string, grant: Grant, sentAt: Instant, length: LeaseLength) {
+    super(id, grant.granted, sentAt);
     this.units = grant.granted;
     this.grant = grant;
-    this.open = new OpenGrant(id, grant.granted, sentAt.monotonicMs);
-    this.sentAt = sentAt;
     this.length = length;
   }
 
@@ -238,17 +227,17 @@ export class CustomerLeases {
   }
 
   /** Units that were taken reached the upstream: nobody returns them. */
-  use({ open }: Lease, units: number): void {
-    open.use(units);
+  use(lease: Lease, units: number): void {
+    lease.use(units);
     // The next call tells it. Without one, the store forgets the id by itself.
-    if (open.isSettled) this.#queue(open);
+    if (lease.isSettled) this.#queue(lease);
   }
 
   /** Returns units: to their lease if that still admits requests, else to the store. */
   return(lease: Lease, units: number, now: Instant): void {
     this.admitted -= units;
     if (lease.sentAt.monotonicMs <= this.#endedAtMs || !lease.runsAt(now)) {
-      this.refund(lease.open, units);
+      this.refund(lease, units);
       return;
     }
     if (lease.units === 0) this.#open = [...this.#open, lease];
@@ -268,7 +257,7 @@ export class CustomerLeases {
 
   /** Refunds all units that the store has granted, or may have granted, to a reservation that became no lease. */
   refundAll(id: string, units: number): void {
-    this.refund(new OpenGrant(id, units, this.clock.monotonicMs()), units);
+    this.refund(new OpenGrant(id, units, readInstant(this.clock)), units);
   }
 
   /** Refunds units soon, together with others. */
@@ -292,7 +281,7 @@ export class CustomerLeases {
     for (const refund of refunds) {
       const { of } = refund;
       of.isQueued = false;
-      if (isAnswered ? !of.confirm(refund) : nowMs - of.sinceMs > GRANT_MS / CLOCK_DRIFT) continue;
+      if (isAnswered ? !of.confirm(refund) : nowMs - of.sentAt.monotonicMs > GRANT_MS / CLOCK_DRIFT) continue;
       if (of.unconfirmed > 0) this.#refundLater(of, isAnswered ? REFUND_DELAY_MS : REPEAT_REFUND_MS);
       else this.#queue(of);
     }
@@ -329,7 +318,7 @@ export class CustomerLeases {
     this.#remove(lease);
     const { units } = lease;
     lease.units = 0;
-    this.refund(lease.open, units, lease.length.refundDelayMs);
+    this.refund(lease, units, lease.length.refundDelayMs);
   }
 }
 

@@ -30,7 +30,7 @@ import {
 import type { CustomerState } from './customer-state.ts';
 import type { Admission, QuotaSettings } from './hourly-quota.ts';
 import { type CustomerLeases, LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
-import { OpenGrant } from './open-grant.ts';
+import { OpenGrant, readInstant } from './open-grant.ts';
 
 /** Delay before each attempt to charge units to the store, so charges begin about this soon after the store is available again. */
 const CHARGE_INTERVAL_MS = 500;
@@ -299,7 +299,8 @@ export class LocalWindows {
     if (charge && nowMs - (charge.sinceMs ?? nowMs) <= REPEATED_MS) return charge;
     window.uncharged = [];
     // Never settled: the store must not forget the id while an earlier attempt of the charge may still arrive.
-    const newGrant = () => new OpenGrant(this.#newGrantId(), Number.POSITIVE_INFINITY, nowMs);
+    const sentAt = readInstant(this.#options.clock);
+    const newGrant = () => new OpenGrant(this.#newGrantId(), Number.POSITIVE_INFINITY, sentAt);
     const charged = uncharged
       .filter(({ units }) => units > 0)
       .map((each) => Object.assign(each, { grant: newGrant() }));

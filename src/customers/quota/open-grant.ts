@@ -1,10 +1,21 @@
+import type { Clock } from '../../base/clock.ts';
 import type { Refund } from '../../store/windows.ts';
+
+/** Monotonic and wall time in ms, read together: suspend stops the first, an operator can change the second. */
+export interface Instant {
+  readonly monotonicMs: number;
+  readonly wallMs: number;
+}
+
+export function readInstant(clock: Clock): Instant {
+  return { monotonicMs: clock.monotonicMs(), wallMs: clock.nowMs() };
+}
 
 /** A grant or report whose id the store still knows: what this instance gave back of it, and has to tell. */
 export class OpenGrant {
   readonly id: string;
-  /** Monotonic ms. */
-  readonly sinceMs: number;
+  /** When it was asked for. */
+  readonly sentAt: Instant;
   /** Units that no request has used for good, and that are not refunded. */
   #open: number;
   #returned = 0;
@@ -13,10 +24,10 @@ export class OpenGrant {
   /** Waits to be told, or for the reply. */
   isQueued = false;
 
-  constructor(id: string, units: number, sinceMs: number) {
+  constructor(id: string, units: number, sentAt: Instant) {
     this.id = id;
     this.#open = units;
-    this.sinceMs = sinceMs;
+    this.sentAt = sentAt;
   }
 
   /** No more units can return. */

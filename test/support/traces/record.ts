@@ -164,10 +164,10 @@ function recordBegin({ customer = '', admitted, units }: RequestContext, atMs: n
   const admission: Admission | undefined = admitted?.admission;
   if (admission?.outcome !== 'admitted') return;
   const lease = leases.get(`${admission.beginDeadlineMs} ${admission.beginDeadlineWallMs}`);
-  const grantedTo = lease && grants.get(lease.open.id);
+  const grantedTo = lease && grants.get(lease.id);
   const trace = grantedTo ?? local.get(admission);
   if (trace === undefined) return;
-  write(trace, { event: 'begun', customer, grant: grantedTo ? lease.open.id : 'local', units }, atMs);
+  write(trace, { event: 'begun', customer, grant: grantedTo ? lease.id : 'local', units }, atMs);
 }
 
 function write({ folder, gateway }: Trace, event: Unstamped<TraceEvent>, atMs = now()): void {

@@ -163,11 +163,11 @@ export function watchLeases(): void {
   };
   vi.spyOn(CustomerLeases.prototype, 'take').mockImplementation(function (this: CustomerLeases, units, now) {
     const lease = take.call(this, units, now);
-    if (lease) note(lease.open.id, units);
+    if (lease) note(lease.id, units);
     return lease;
   });
   vi.spyOn(CustomerLeases.prototype, 'return').mockImplementation(function (this: CustomerLeases, lease, units, now) {
-    note(lease.open.id, -units);
+    note(lease.id, -units);
     giveBack.call(this, lease, units, now);
   });
 }
