@@ -2,7 +2,7 @@
 import type { CustomerDocument, UsageDocument } from '../api/admin/responses.ts';
 import { printable } from '../api/client/printable.ts';
 
-/** A value that is not set is shown as `-`. */
+/** A value that is not set leaves its cell empty. */
 type Cell = string | number | boolean | null | undefined;
 
 /** A member of the row, or a function of it. Members whose names end in `_at` are times. */
@@ -37,9 +37,9 @@ function cellOf<Row>(row: Row, column: Column<Row>): Cell {
   return typeof cell === 'string' && String(column).endsWith('_at') ? shortTime(cell) : cell;
 }
 
-/** Formats one member per line, name first. */
+/** Formats one member per line, name first. Members that are not set are left out. */
 export function formatDocument(document: object): string {
-  const members = Object.entries(document);
+  const members = Object.entries(document).filter(([, value]) => isSet(value));
   const width = Math.max(0, ...members.map(([name]) => widthOf(printable(name))));
   return members.map(([name, value]) => `${pad(printable(name), width, false)}${GAP}${memberText(value)}\n`).join('');
 }
@@ -89,13 +89,17 @@ export function periodUsageText(period: UsageDocument['period']): string | null 
 
 function memberText(value: unknown): string {
   if (value !== null && typeof value === 'object') return printable(JSON.stringify(value));
-  return value === null || value === '' ? '-' : printable(String(value));
+  return printable(String(value));
+}
+
+function isSet(value: unknown): boolean {
+  return value !== null && value !== undefined && value !== '';
 }
 
 function cellText(cell: Cell): string {
   if (cell === true) return 'yes';
   if (cell === false) return 'no';
-  return cell === null || cell === undefined || cell === '' ? '-' : printable(String(cell));
+  return isSet(cell) ? printable(String(cell)) : '';
 }
 
 function widthOf(text: string): number {

@@ -81,10 +81,12 @@ const PERIOD_COLUMNS: Columns<ClosedPeriodDocument> = {
 export function addUsageCommands(program: Command): void {
   const usage = program.command('usage').description('show usage, now and in the past, and reset it');
 
-  documentCommand(usage, 'list', 'list what each customer used of its limit, in the order of the store').action(
+  documentCommand(usage, 'list', 'list what each customer used of its limit, highest use first').action(
     async (options) => {
       const client = await connect(options);
-      await printList('customers', COLUMNS, await client.list('GET /admin/v1/usage'), options);
+      const usages = await client.list('GET /admin/v1/usage');
+      const sorted = usages.toSorted((a, b) => b.used - a.used || (a.customer < b.customer ? -1 : 1));
+      await printList('customers', COLUMNS, sorted, options);
     },
   );
 
@@ -166,7 +168,7 @@ function addHistoryCommands(usage: Command): void {
         REQUESTS: 'requests',
         UNITS: 'units',
         REFUSED: 'refused',
-        '': ({ units, open }) => `${bar(units / most)}${open ? ' (not over)' : ''}` || ' ',
+        '': ({ units, open }) => `${bar(units / most)}${open ? ' (not over)' : ''}`,
       };
       await print(formatTable(history.points, columns));
     });

@@ -55,7 +55,7 @@ it.each([
   const { status, stdout, stderr } = await importText(text);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   expect(stdout).toMatch(/^LINE +OUTCOME +CUSTOMER +PLAN +DIFFERS IN +NAME$/m);
-  expect(stdout).toMatch(/ imported +acme +starter +- +Acme, Inc\.$/m);
+  expect(stdout).toMatch(/ imported +acme +starter +Acme, Inc\.$/m);
   expect(await customersOf()).toMatchObject([
     { id: 'acme', name: 'Acme, Inc.', plan: 'starter', requests_per_hour: null },
     { id: 'globex', name: null, plan: 'enterprise', requests_per_hour: 50_000 },

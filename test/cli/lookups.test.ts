@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import { EMBEDDED_STORE, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';
-import { tollgateFor, tollgateHereFor } from './support.ts';
+import { startServer, tollgateFor, tollgateHereFor } from './support.ts';
 
 let store: TestStore;
 let backend: Backend;
@@ -42,14 +42,29 @@ describe('customers list', () => {
   });
 });
 
-it('usage list: what each customer used of its limit', async () => {
-  await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) });
+it('usage list: what each customer used of its limit, highest use first', async () => {
+  const busiest = await createCustomerWithKey(gateway, { id: 'zeta', plan: 'starter' });
+  for (const each of [key, busiest, busiest]) {
+    await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(each) });
+  }
   const { stdout } = await tollgate('usage', 'list');
   expect(stdout).toMatch(
-    /^CUSTOMER +PLAN +USED +PER HOUR +PERCENT +DAY OR MONTH\nacme +enterprise +1 +2 +50 +-\nglobex +starter +0 +1000 +0 +-\n$/,
+    /^CUSTOMER +PLAN +USED +PER HOUR +PERCENT +DAY OR MONTH\nzeta +starter +2 +1000 +0\nacme +enterprise +1 +2 +50\nglobex +starter +0 +1000 +0\n$/,
   );
   const { items } = JSON.parse((await tollgate('usage', 'list', '--json')).stdout);
-  expect(items).toEqual((await callAdmin(gateway, '/admin/v1/usage')).body.items);
+  expect(items.map(({ customer }: { customer: string }) => customer)).toEqual(['zeta', 'acme', 'globex']);
+  expect(items).toEqual(expect.arrayContaining((await callAdmin(gateway, '/admin/v1/usage')).body.items));
+});
+
+it('usage list: sorts over all pages', async () => {
+  const { items } = (await callAdmin(gateway, '/admin/v1/usage')).body;
+  const pageOf = (customer: string, used: number, next_cursor: string | null) =>
+    JSON.stringify({ items: [{ ...items[0], customer, used }], next_cursor });
+  const admin = await startServer(({ url }, res) =>
+    res.end(url?.includes('cursor=2') ? pageOf('second', 9, null) : pageOf('first', 1, '2')),
+  );
+  const { stdout } = await tollgateHereFor({ admin })('usage', 'list');
+  expect(stdout).toMatch(/\nsecond .*\nfirst /);
 });
 
 describe('keys find', () => {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { printableJson } from '../../src/api/client/printable.ts';
 import { type Columns, formatDocument, formatTable, shortTime } from '../../src/cli/table.ts';
 
-it('aligns columns, numbers to the right, and shows what is not set as -', () => {
+it('aligns columns, numbers to the right, and leaves cells that are not set empty', () => {
   const rows = [
     { id: 'acme', limit: 1000, suspended: false, name: 'Acme' },
     { id: 'a-longer-id', limit: null, suspended: true, name: null },
@@ -14,18 +14,16 @@ it('aligns columns, numbers to the right, and shows what is not set as -', () =>
     NAME: 'name',
   };
   expect(formatTable(rows, columns)).toBe(
-    [
-      'ID           LIMIT  SUSPENDED  NAME',
-      'acme          1000  no         Acme',
-      'a-longer-id      -  yes        -',
-      '',
-    ].join('\n'),
+    ['ID           LIMIT  SUSPENDED  NAME', 'acme          1000  no         Acme', 'a-longer-id         yes', ''].join(
+      '\n',
+    ),
   );
 });
 
-it('shows a document as one member a line', () => {
-  expect(formatDocument({ id: 'acme', name: null, suspended: false, details: { a: 1 } })).toBe(
-    ['id         acme', 'name       -', 'suspended  false', 'details    {"a":1}', ''].join('\n'),
+it('shows a document as one member a line, without those that are not set', () => {
+  const unset = { name: null, a_long_name_of_a_member: '', absent: undefined };
+  expect(formatDocument({ id: 'acme', ...unset, suspended: false, used: 0, details: { a: 1 } })).toBe(
+    ['id         acme', 'suspended  false', 'used       0', 'details    {"a":1}', ''].join('\n'),
   );
 });
 
