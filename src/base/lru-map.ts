@@ -58,6 +58,9 @@ export abstract class LruEntry<Key> {
   get mayBeEvicted(): boolean {
     return true;
   }
+
+  /** Called once the entry was evicted. */
+  evicted(): void {}
 }
 
 /**
@@ -125,6 +128,7 @@ export class LruEntries<Key, Entry extends LruEntry<Key>> {
       if (first === undefined) return;
       if (first.mayBeEvicted) {
         this.delete(first.key);
+        first.evicted();
         return;
       }
       this.#order.remove(first);

@@ -14,7 +14,8 @@ import type { Authentication, Authenticator, InvalidKey } from '../customers/key
 import type { KeyUses } from '../customers/keys/key-uses.ts';
 import { ConcurrencyLimiter } from '../customers/quota/concurrency.ts';
 import type { CustomerQuota, QuotaDecision } from '../customers/quota/customer-quota.ts';
-import { usageDocument } from '../customers/quota/hourly-quota.ts';
+import { keyUsageDocument, usageDocument } from '../customers/quota/hourly-quota.ts';
+import type { CeilingOfKey } from '../customers/quota/key-ceiling.ts';
 import type { Connections } from '../http/listener/connections.ts';
 import { createStrictApp } from '../http/listener/strict-app.ts';
 import type { Problem } from '../http/problems/document.ts';
@@ -53,7 +54,11 @@ interface DecisionHandlers {
   /** Failed keys are not counted. */
   readonly isDryRun?: boolean;
   /** In place of {@link CustomerQuota.decide}. */
-  readonly decideQuota?: (customer: CustomerRecord, units: number) => QuotaDecision | Promise<QuotaDecision>;
+  readonly decideQuota?: (
+    customer: CustomerRecord,
+    units: number,
+    ceiling: CeilingOfKey,
+  ) => QuotaDecision | Promise<QuotaDecision>;
   /** Serves a request that the quota has admitted. */
   admitted(context: RequestContext): undefined;
   /** Sends a refusal. Whatever was taken from the quota is already given back. */
@@ -201,8 +206,10 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
       context.assertion = assertion;
     }
     if (!isStillAdmitted(context, customer)) {
+      const { ceiling } = context.known ?? {};
       context.decidedFor = customer;
-      const decision = decideQuota(customer, context.units);
+      context.decidedUnder = ceiling;
+      const decision = decideQuota(customer, context.units, ceiling);
       if (decision instanceof Promise) return decision.then(decidedLater.bind(undefined, context));
       if (!isAdmitted(context, decision)) return undefined;
     }
@@ -222,7 +229,11 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
   function isStillAdmitted(context: RequestContext, customer: CustomerRecord): boolean {
     if (context.admitted === undefined) return false;
     const isInTime = context.beginDeadlineMs > clock.monotonicMs();
-    if (isInTime && isDeepStrictEqual(context.decidedFor, customer)) return true;
+    const isUnchanged = isDeepStrictEqual(
+      [context.decidedFor, context.decidedUnder],
+      [customer, context.known?.ceiling],
+    );
+    if (isInTime && isUnchanged) return true;
     giveBack(context, false);
     return false;
   }
@@ -295,8 +306,9 @@ export function createDecision(parts: DecisionParts, handlers: DecisionHandlers)
     if (route?.purpose === 'usage_history') {
       context.usage = await route.history.of(customer);
     } else {
-      const usage = await quota.recentUsage(customer, limit);
-      context.usage = { customer: customer.id, plan, ...usageDocument(usage) };
+      const usage = await quota.recentUsage(customer, limit, context.known?.ceiling);
+      const key = usage.key ? keyUsageDocument(usage.key) : null;
+      context.usage = { customer: customer.id, plan, ...usageDocument(usage), key };
     }
     return recheck(context);
   }

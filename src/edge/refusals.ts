@@ -98,7 +98,8 @@ export function limitExceeded(
   if (code === 'cost_exceeds_limit') {
     const { units, limit } = decision;
     const { policy, amount } = limit;
-    const detail = `This request takes ${units} units, and the ${policy} limit of this account is ${amount}: waiting does not help.`;
+    const whose = policy === 'key' ? 'hourly limit of this API key' : `${policy} limit of this account`;
+    const detail = `This request takes ${units} units, and the ${whose} is ${amount}: waiting does not help.`;
     return { code, detail, members: { units, limit: amount, policy } };
   }
   if (code === 'burst_exceeded') {
@@ -108,11 +109,13 @@ export function limitExceeded(
   }
   const { violated, units, burst } = decision;
   const states = mapAll(violated, (limit) => ({ remaining: 0, ...limit }));
-  const what = states.map(({ policy, amount, remaining }) =>
-    remaining === 0
-      ? `All ${amount} requests ${PERIOD[policy]} are used.`
-      : `This request takes ${units} units, and ${remaining} of the ${amount} ${PERIOD[policy]} are left.`,
-  );
+  const what = states.map(({ policy, amount, remaining, ofCustomer }) => {
+    const used =
+      remaining === 0
+        ? `All ${amount} requests ${PERIOD[policy]} are used.`
+        : `This request takes ${units} units, and ${remaining} of the ${amount} ${PERIOD[policy]} are left.`;
+    return ofCustomer === undefined ? used : `${used} The account has ${ofCustomer} left.`;
+  });
   const policies = violated.map(({ policy }) => policy);
   const { resetSeconds, endsAtMs } = lastToEnd(states);
   const problem = tooMany(code, what.join(' '), resetSeconds, refusalHeaders(states, burst, nowMs), policies, endsAtMs);
@@ -121,6 +124,7 @@ export function limitExceeded(
 
 const PERIOD: Readonly<Record<Policy, string>> = {
   hourly: 'of the last hour',
+  key: 'of the last hour with this API key',
   daily: 'of this day',
   monthly: 'of this month',
 };

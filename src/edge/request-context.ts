@@ -2,6 +2,7 @@ import type { Request, Response } from 'express';
 import type { KnownKey } from '../customers/keys/authenticator.ts';
 import type { QuotaDecision } from '../customers/quota/customer-quota.ts';
 import type { QuotaMode } from '../customers/quota/hourly-quota.ts';
+import type { CeilingOfKey } from '../customers/quota/key-ceiling.ts';
 import { announcesBody } from '../http/listener/connections.ts';
 import { type Problem, problemResponse } from '../http/problems/document.ts';
 import type { RequestTrace } from '../observability/tracing/request-trace.ts';
@@ -48,8 +49,9 @@ export class RequestContext implements ForwardRequest {
   keylessBlock: string | undefined;
   /** Gives back the slot of such a request; undefined before it has one, and once it was given back. */
   releaseKeyless: (() => void) | undefined;
-  /** The record by which the quota was decided. */
+  /** The record by which the quota was decided, and the limit of the key. */
   decidedFor: CustomerRecord | undefined;
+  decidedUnder: CeilingOfKey;
   /** The response to a request for the customer's usage; undefined until it was read. */
   usage: object | undefined;
   path = '';

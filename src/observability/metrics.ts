@@ -19,7 +19,7 @@ type AuthResult = keyof Definitions['tollgate_auth_total']['labels']['result'];
 export type ReloadResult = keyof Definitions['tollgate_config_reloads_total']['labels']['result'];
 type NoticeAttempt = Definitions['tollgate_notices_attempts_total']['labels'];
 export type BrowserUseOutcome = 'allowed' | 'refused';
-type QuotaPolicy = 'hourly' | 'daily' | 'monthly' | 'burst' | 'concurrent' | 'shadow';
+type QuotaPolicy = 'hourly' | 'key' | 'daily' | 'monthly' | 'burst' | 'concurrent' | 'shadow';
 type QuotaOutcome = 'allowed' | 'near' | 'overage' | 'denied' | 'shadow_denied' | 'store_error';
 
 const ADMIN_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE']);

@@ -14,15 +14,15 @@ import { anchorText, countInPeriod, type PeriodHash, refundInPeriod } from './pe
 import { HOUR_MS, unlessClosed } from './usage-history.ts';
 import { charge, lineageOf, refund, reserve, type WindowHash, type WindowShape } from './window-arithmetic.ts';
 import {
+  type ChargedCounts,
   type ChargedUnits,
   type Grant,
-  type LimitCount,
   type PeriodLimit,
   periodIn,
   type Refund,
   type ReserveRequest,
   refusesBeyond,
-  type WindowLimit,
+  type WindowRoot,
   windowsIn,
 } from './windows.ts';
 
@@ -74,7 +74,7 @@ function noteRefunds(notes: GrantNotes, refunds: readonly Refund[], hour: number
 
 /** What is stored of one customer. The caller makes each operation atomic. */
 export interface CustomerCounters {
-  windowOf(policy: WindowLimit['policy']): WindowHash;
+  windowOf(root: WindowRoot): WindowHash;
   readonly periods: PeriodHash;
   readonly notes: GrantNotes;
   /**
@@ -84,17 +84,16 @@ export interface CustomerCounters {
   addToHistory(hour: number, units: number): number;
 }
 
-/** Applies refunds, and returns how many units returned to the window of the first limit. */
+/** Applies refunds, and returns how many units returned to the first window. */
 export function refundOnce(
   { windowOf, periods, notes, addToHistory }: CustomerCounters,
-  windows: NonEmpty<Pick<WindowLimit, 'policy'>>,
+  roots: NonEmpty<WindowRoot>,
   nowMs: number,
   refunds: readonly Refund[],
 ): number {
   const returned = noteRefunds(notes, refunds, hourOf(nowMs));
   if (returned.length === 0) return 0;
-  const [first] = windows;
-  const head = windowOf(first.policy).head();
+  const head = windowOf(roots[0]).head();
   for (const { hour, units, epochs, anchor } of returned) {
     // The history has what any epoch of this lineage granted. A deletion and a loss of data begin another lineage.
     if (head === undefined || lineageOf(epochs[0] ?? '') !== lineageOf(head.epoch)) continue;
@@ -102,9 +101,9 @@ export function refundOnce(
     const fromHistory = -addToHistory(openHour, -units);
     if (anchor !== undefined && fromHistory > 0) refundInPeriod(periods, anchor, openHour, fromHistory);
   }
-  const [refunded] = mapAll(windows, ({ policy }, index) =>
+  const [refunded] = mapAll(roots, (root, index) =>
     refund(
-      windowOf(policy),
+      windowOf(root),
       returned.map(({ epochs, bucket, units }) => ({ epoch: epochs[index] ?? '', bucket, units })),
     ),
   );
@@ -121,7 +120,8 @@ export function reserveOnce(
 ): Grant & { readonly refunded: number } {
   const { windowOf, periods, notes, addToHistory } = counters;
   const [windows, period] = [windowsIn(request.limits), periodIn(request.limits)];
-  const refunded = refundOnce(counters, windows, nowMs, refunds);
+  const roots = mapAll(windows, ({ root }) => root);
+  const refunded = refundOnce(counters, roots, nowMs, refunds);
   const isVoid = notes.get(id) !== undefined;
   const inPeriod = (units: number) => period && countInPeriod(periods, period, nowMs, units);
   const left = inPeriod(0);
@@ -148,18 +148,36 @@ export function chargeOnce(
   charged: readonly ChargedUnits[],
   freshEpoch: string,
   period: PeriodLimit | undefined,
-): { readonly used: number; readonly period: LimitCount | undefined } {
+): ChargedCounts {
   const hour = hourOf(nowMs);
   const fresh = charged.filter(({ grant }) => notes.get(grant) === undefined);
-  const { used, epoch, buckets } = charge(windowOf('hourly'), shape, nowMs, fresh, freshEpoch);
+  const chargedTo = (root: WindowRoot, units: readonly ChargedUnits[]) =>
+    charge(windowOf(root), shape, nowMs, units, freshEpoch);
+  const { used, epoch, buckets } = chargedTo(undefined, fresh);
+  const ofKeys = new Map(
+    rootsIn(charged).map((root) => [
+      root,
+      chargedTo(
+        root,
+        fresh.filter((each) => each.root === root),
+      ),
+    ]),
+  );
   const anchor = period && anchorText(period);
-  for (const [index, { grant, units }] of fresh.entries()) {
-    notes.set(grant, { granted: units, returned: 0, hour, bucket: buckets[index] ?? 0, epochs: [epoch], anchor });
+  for (const [index, { grant, units, root = '' }] of fresh.entries()) {
+    const epochs = [epoch, ...(ofKeys.has(root) ? [ofKeys.get(root)?.epoch ?? ''] : [])];
+    notes.set(grant, { granted: units, returned: 0, hour, bucket: buckets[index] ?? 0, epochs, anchor });
     // Not in the hour and the period in which they were admitted: they may be closed.
     addToHistory(hour, units);
     if (period) countInPeriod(periods, period, nowMs, units);
   }
-  return { used, period: period && countInPeriod(periods, period, nowMs, 0) };
+  const usedOfKeys = new Map([...ofKeys].map(([root, counts]) => [root, counts.used]));
+  return { used, usedOfKeys, period: period && countInPeriod(periods, period, nowMs, 0) };
+}
+
+/** Returns the roots of the keys that are charged, each once. */
+export function rootsIn(charged: readonly ChargedUnits[]): readonly string[] {
+  return [...new Set(charged.flatMap(({ root }) => root ?? []))];
 }
 
 function hourOf(nowMs: number): number {

@@ -28,7 +28,7 @@ type ChangeRecord<Current, Result> = (
 export function recordChanges(
   changeCustomer: ChangeRecord<EnforcedCustomer, CustomerRecord>,
   changeKey: ChangeRecord<EnforcedKey, KeyRecord>,
-): Pick<RecordStore, 'updateCustomer' | 'updateKey' | 'revokeKey' | 'retireKey'> {
+): Pick<RecordStore, 'updateCustomer' | 'updateKey' | 'revokeKey' | 'retireKey' | 'noteKeyReset'> {
   return {
     updateCustomer: async (id, change, check) =>
       unlessRefused(await changeCustomer('update_customer', id, unlessObjected(customerFields(change), check))),
@@ -41,8 +41,13 @@ export function recordChanges(
         await changeKey('revoke_key', keyId, (key) => (key.revokedAt === undefined ? { revoked_at: revokedAt } : {})),
       ),
 
+    noteKeyReset: async (keyId, resetAt) =>
+      unlessRefused(await changeKey('reset_usage', keyId, () => ({ usage_reset_at: resetAt }))),
+
     retireKey: async (keyId, expected, { replacedBy, expiresAt }) => {
-      const copiedFrom = (key: typeof expected) => [key.expiresAt, key.scopes, key.allowedAddresses];
+      const copiedFrom = ({ expiresAt, scopes, allowedAddresses, requestsPerHour }: typeof expected) => {
+        return [expiresAt, scopes, allowedAddresses, requestsPerHour];
+      };
       const isExpected = (key: EnforcedKey) =>
         key.revokedAt === undefined &&
         key.replacedBy === undefined &&

@@ -14,6 +14,7 @@ import {
   type KeyFields,
   type KeyRecord,
   parseAnchor,
+  parseLimit,
   temporaryLimitFrom,
 } from './record-fields.ts';
 
@@ -46,6 +47,10 @@ const TEXTS = {
     `has unreadable scopes, so the key is refused: write at most ${MAX_RESTRICTIONS} scopes separated by spaces, or delete the field to allow everything`,
   unreadable_addresses: () =>
     `has unreadable allowed_addresses, so the key is refused: write at most ${MAX_RESTRICTIONS} addresses or CIDR blocks separated by commas, or delete the field to allow every address`,
+  unreadable_key_limit: () =>
+    'has an unreadable requests_per_hour, so the key is refused: write an integer of at least 1, or delete the field for no limit of its own',
+  bad_root: () =>
+    'has a limit, and an invalid root, so the key is refused: write the id of the first key of its line of rotations, or delete the field',
   unreadable_time: (field: string, value: string, effect: string, remedy: string) =>
     `has ${field} ${value}, which is not a time, ${effect}: ${remedy}`,
   no_plan: () =>
@@ -152,7 +157,7 @@ export function enforcedCustomerFaults(fields: CustomerFields): readonly RecordF
 
 /** Returns the faults that affect requests with this key. */
 export function enforcedKeyFaults(fields: KeyFields): readonly RecordFault[] {
-  const { id, customer, expires_at, scopes, allowed_addresses: addresses } = fields;
+  const { id, customer, expires_at, scopes, allowed_addresses: addresses, requests_per_hour: limit, root } = fields;
   const faults: RecordFault[] = [];
   if (!id) faults.push(recordFault('no_id'));
   else if (!isKeyId(id)) faults.push(recordFault('bad_id'));
@@ -162,6 +167,8 @@ export function enforcedKeyFaults(fields: KeyFields): readonly RecordFault[] {
   }
   if (scopes && parseScopes(scopes).length === 0) faults.push(recordFault('unreadable_scopes'));
   if (addresses && parseAllowedAddresses(addresses).length === 0) faults.push(recordFault('unreadable_addresses'));
+  if (limit && parseLimit(limit) === 'invalid') faults.push(recordFault('unreadable_key_limit'));
+  if (limit && root && !isKeyId(root)) faults.push(recordFault('bad_root'));
   const remedy = `${TIME_FORM}, or delete the field`;
   return [...faults, ...timeFaults('expires_at', expires_at, 'so the key counts as expired', remedy)];
 }

@@ -17,6 +17,11 @@ export interface KeyRecord extends KeyRestrictions {
   readonly revokedAt?: string;
   /** The id of the key that replaces this one; `expiresAt` is then the end of this key's grace period. */
   readonly replacedBy?: string;
+  /** The key's own limit, under that of its customer. `'invalid'`: as of a customer; the key is refused. */
+  readonly requestsPerHour?: number | 'invalid';
+  /** The first key of its line of rotations, which share a window. Undefined: the key itself. */
+  readonly root?: string;
+  readonly usageResetAt?: string;
 }
 
 /** The fields that affect requests. Texts for people are excluded, because they may be of any size. */
@@ -75,6 +80,7 @@ export interface KeyChange {
   /** Not empty, like `allowedAddresses`. */
   readonly scopes?: readonly string[] | null;
   readonly allowedAddresses?: readonly string[] | null;
+  readonly requestsPerHour?: number | null;
 }
 
 /** The members of a record, each with its field. */
@@ -90,7 +96,9 @@ const KEY = {
   expiresAt: 'expires_at',
   revokedAt: 'revoked_at',
   replacedBy: 'replaced_by',
-} as const satisfies FieldNames<Exclude<keyof KeyRecord, keyof KeyRestrictions>>;
+  root: 'root',
+  usageResetAt: 'usage_reset_at',
+} as const satisfies FieldNames<Exclude<keyof KeyRecord, keyof KeyRestrictions | 'requestsPerHour'>>;
 /** The members of a customer that are texts. */
 const CUSTOMER = {
   plan: 'plan',
@@ -101,7 +109,7 @@ const CUSTOMER = {
   notifyUrl: 'notify_url',
 } as const satisfies FieldNames;
 
-export const KEY_FIELDS = [...Object.values(KEY), 'scopes', 'allowed_addresses'] as const;
+export const KEY_FIELDS = [...Object.values(KEY), 'scopes', 'allowed_addresses', 'requests_per_hour'] as const;
 /** The fields of {@link EnforcedKey}. */
 export const ENFORCED_KEY_FIELDS = KEY_FIELDS.filter((field) => !['name', 'prefix', 'created_at'].includes(field));
 export const CUSTOMER_FIELDS = [
@@ -128,11 +136,12 @@ export type CustomerFields = Fields<(typeof CUSTOMER_FIELDS)[number]>;
 export function keyRecordFrom(fields: KeyFields): KeyRecord | undefined {
   const { id, customer, ...rest } = textsFrom(KEY, fields);
   if (id === undefined || customer === undefined) return undefined;
-  const { scopes, allowed_addresses: addresses } = fields;
+  const { scopes, allowed_addresses: addresses, requests_per_hour: limit } = fields;
   return {
     id,
     customer,
     ...rest,
+    ...(limit && { requestsPerHour: parseLimit(limit) }),
     ...(scopes && { scopes: parseScopes(scopes) }),
     ...(addresses && { allowedAddresses: parseAllowedAddresses(addresses) }),
   };
@@ -187,9 +196,10 @@ export function expiryMsOf({ expiresAt }: Pick<EnforcedKey, 'expiresAt'>): numbe
 
 /** Returns the fields that are set or changed; null or an empty value unsets a field. */
 export function keyFields(record: KeyRecord | KeyChange): KeyFields {
-  const { scopes, allowedAddresses } = record;
+  const { scopes, allowedAddresses, requestsPerHour } = record;
   return {
     ...fieldsOf(KEY, record),
+    ...(requestsPerHour !== undefined && { requests_per_hour: requestsPerHour?.toString() ?? null }),
     ...(scopes !== undefined && { scopes: listText(scopes, ' ') }),
     ...(allowedAddresses !== undefined && { allowed_addresses: listText(allowedAddresses, ',') }),
   };
@@ -254,7 +264,7 @@ export function isSuspended(text: string | null | undefined): boolean {
   return Boolean(text) && text !== '0' && text !== 'false';
 }
 
-function parseLimit(text: string): number | 'invalid' {
+export function parseLimit(text: string): number | 'invalid' {
   const limit = /^\d+$/.test(text) ? Number(text) : 0;
   return Number.isSafeInteger(limit) && limit >= 1 ? limit : 'invalid';
 }

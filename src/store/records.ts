@@ -42,6 +42,10 @@ export interface RecordStore {
    * when there is none.
    */
   resetUsage(customer: string, resetAt: string): Promise<CustomerRecord | undefined>;
+  /** Begins the window of a key anew, if it has one. `root`: see {@link KeyRecord}. */
+  resetKeyWindow(customer: string, root: string): Promise<void>;
+  /** Writes `usageResetAt`, which ends the key's leases. Resolves to the resulting record, undefined when there is none. */
+  noteKeyReset(keyId: string, resetAt: string): Promise<KeyRecord | undefined>;
   /**
    * Lets the units that the present period has counted be used again, and writes `periodResetAt`, atomically. Resolves as
    * {@link resetUsage}.
@@ -80,12 +84,12 @@ export interface RecordStore {
   updateKey(keyId: string, change: KeyChange, check?: UpdateCheck<EnforcedKey>): Promise<KeyRecord | undefined>;
   /**
    * Sets a key's replacement and the end of its grace period, atomically. Changes nothing when the key is revoked or
-   * already replaced, or when its expiry or its restrictions are not the expected ones. Resolves to the resulting
+   * already replaced, or when its expiry, its limit or its restrictions are not the expected ones. Resolves to the resulting
    * record, undefined when there is none.
    */
   retireKey(
     keyId: string,
-    expected: Pick<KeyRecord, 'expiresAt' | keyof KeyRestrictions>,
+    expected: Pick<KeyRecord, 'expiresAt' | 'requestsPerHour' | keyof KeyRestrictions>,
     replacement: KeyReplacement,
   ): Promise<KeyRecord | undefined>;
   /** Deletes a key without a trace. Only for a key that was never handed out. */

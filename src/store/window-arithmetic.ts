@@ -29,7 +29,7 @@
  * redis/*.lua is the same algorithm inside Redis. A test feeds both the same histories.
  */
 import { mapAll, type NonEmpty } from '../base/non-empty.ts';
-import type { ChargedUnits, Grant, LimitCount, ReserveRequest, WindowLimit } from './windows.ts';
+import type { ChargedUnits, Grant, LimitCount, ReserveRequest, WindowLimit, WindowRoot } from './windows.ts';
 
 export const WINDOW_MS = 3_600_000;
 const BUCKET_MS = 10_000;
@@ -88,7 +88,7 @@ export interface WindowRefund {
 export type WindowRequest = Omit<ReserveRequest, 'customer' | 'grant' | 'refunds' | 'limits'> & {
   readonly limits: NonEmpty<WindowLimit>;
 };
-export type WindowCharge = Omit<ChargedUnits, 'grant'>;
+export type WindowCharge = Omit<ChargedUnits, 'grant' | 'root'>;
 
 type Ledger = { -readonly [field in keyof WindowHead]: WindowHead[field] };
 
@@ -127,7 +127,7 @@ function unitsToGrant({ need, heaviest = 1, ahead, holdMs }: WindowRequest, avai
  * windows, without `:`. `mostUnits`: what other limits leave.
  */
 export function reserve(
-  windowOf: (policy: WindowLimit['policy']) => WindowHash,
+  windowOf: (root: WindowRoot) => WindowHash,
   shape: WindowShape,
   nowMs: number,
   request: WindowRequest,
@@ -135,8 +135,8 @@ export function reserve(
   mostUnits = Number.POSITIVE_INFINITY,
 ): Grant {
   const { need, heaviest = 1, holdMs, limits } = request;
-  const opened = mapAll(limits, ({ policy, amount }) => {
-    const hash = windowOf(policy);
+  const opened = mapAll(limits, ({ policy, amount, root }) => {
+    const hash = windowOf(root);
     const ledger = openLedger(hash, freshEpoch);
     const changed = dropExpired(hash, ledger, shape, nowMs);
     return { hash, ledger, policy, amount, available: Math.max(0, amount - ledger.used), changed };

@@ -7,15 +7,33 @@ export const GRANT_MS = 3_600_000;
 /** Names a limit in headers, refusals and metrics. Each has a counter of its own for every customer. */
 export type Policy = Limit['policy'];
 
+/** Names a limit of a customer. */
+export type CustomerPolicy = Exclude<Policy, 'key'>;
+
 /** One limit of a reservation. All limits of a reservation are counted in one slot of a cluster. */
 export type Limit = WindowLimit | PeriodLimit;
 
 /** The limit of a sliding window. */
-export interface WindowLimit {
+export type WindowLimit = HourLimit | KeyLimit;
+
+/** The hourly limit of the customer. */
+export interface HourLimit {
   readonly policy: 'hourly';
   /** Units that the limit allows. */
   readonly amount: number;
+  readonly root?: undefined;
 }
+
+/** The hourly limit of one API key, under that of its customer. */
+export interface KeyLimit {
+  readonly policy: 'key';
+  readonly amount: number;
+  /** Names the window, which all keys of a line of rotations share: the id of the first of them. */
+  readonly root: string;
+}
+
+/** The windows of one customer: its hour (undefined), and those of its keys by root. */
+export type WindowRoot = WindowLimit['root'];
 
 /** The limit of a day or month. */
 export interface PeriodLimit {
@@ -33,11 +51,11 @@ export interface PeriodLimit {
 /** By which a customer's periods are found. */
 export type PeriodAnchor = Pick<PeriodLimit, 'policy' | 'anchorMs'>;
 
-/** In this order: windows, of which the first one is the customer's hour, then at most one period. */
-export type Limits = readonly [WindowLimit, ...Limit[]];
+/** In this order: the customer's hour, then at most one key and at most one period. */
+export type Limits = readonly [HourLimit, ...Limit[]];
 
 /** Returns the limits of a customer that has the hourly one alone. */
-export function hourly(amount: number): readonly [WindowLimit] {
+export function hourly(amount: number): readonly [HourLimit] {
   return [{ policy: 'hourly', amount }];
 }
 
@@ -53,13 +71,25 @@ export function periodIn(limits: Limits): PeriodLimit | undefined {
 
 /** Returns whether two limits bound the same units, though perhaps by different amounts. */
 export function isSameCounter(a: Limit, b: Limit): boolean {
-  return a.policy === b.policy && (!isPeriod(a) || !isPeriod(b) || a.anchorMs === b.anchorMs);
+  if (isPeriod(a)) return a.policy === b.policy && isPeriod(b) && a.anchorMs === b.anchorMs;
+  return a.policy === b.policy && !isPeriod(b) && a.root === b.root;
 }
 
 /** Returns the limits that have windows. */
 export function windowsIn(limits: Limits): NonEmpty<WindowLimit> {
   const [hour, ...others] = limits;
   return [hour, ...others.filter((limit) => !isPeriod(limit))];
+}
+
+/** Returns the limit of the key. */
+export function keyIn(limits: Limits): KeyLimit | undefined {
+  for (const limit of limits) if (limit.policy === 'key') return limit;
+  return undefined;
+}
+
+/** Returns the roots of the windows in which units of a key are counted; of requests of other keys, that of the hour alone. */
+export function rootsWith(root: WindowRoot): NonEmpty<WindowRoot> {
+  return root === undefined ? [undefined] : [undefined, root];
 }
 
 /**
@@ -137,18 +167,26 @@ export interface WindowStore {
    * granted; after any other error the outcome is unknown, and a refund of the grant must tell.
    */
   reserve(request: ReserveRequest): Promise<Grant>;
-  /** Resolves to the number of units that returned to the window; 0 when it was replaced. */
-  refund(customer: string, refunds: readonly Refund[]): Promise<number>;
+  /**
+   * Resolves to the number of units that returned to the customer's window; 0 when it was replaced. `root`: of the key
+   * whose window counted these grants, too.
+   */
+  refund(customer: string, refunds: readonly Refund[], root?: WindowRoot): Promise<number>;
   /**
    * Counts units that were admitted while the store was unavailable, regardless of the limit. Units whose id the store
    * knows are not counted again, so a report may be repeated for as long as the store keeps ids: {@link GRANT_MS}. They
    * count in the present period, too, if there is one. Rejects with NotRunError if nothing was counted.
    */
-  charge(
-    customer: string,
-    charged: readonly ChargedUnits[],
-    period?: PeriodLimit,
-  ): Promise<{ readonly used: number; readonly period?: LimitCount | undefined }>;
+  charge(customer: string, charged: readonly ChargedUnits[], period?: PeriodLimit): Promise<ChargedCounts>;
+}
+
+/** What is counted after a charge. */
+export interface ChargedCounts {
+  /** Units of the last hour. */
+  readonly used: number;
+  /** The same of each key that was charged, by root. Without those whose window is damaged: it counts nothing. */
+  readonly usedOfKeys: ReadonlyMap<string, number>;
+  readonly period?: LimitCount | undefined;
 }
 
 /** Reads the usage of many windows for reports, in small steps. Changes nothing. */
@@ -157,9 +195,11 @@ export interface UsageReader {
    * Resolves to the units counted in the last hour, in the order given. A usage below `from` may be inexact, but is
    * never reported as `from` or more.
    */
-  usedOf(windows: readonly { readonly customer: string; readonly from: number }[]): Promise<readonly number[]>;
+  usedOf(
+    windows: readonly { readonly customer: string; readonly root?: WindowRoot; readonly from: number }[],
+  ): Promise<readonly number[]>;
   /** Resolves to the units counted in the last hour, without those of leases that may still be refunded. */
-  settledOf(customer: string): Promise<number>;
+  settledOf(customer: string, root?: WindowRoot): Promise<number>;
 }
 
 /** Reads the present periods of many customers for reports. Changes nothing. */
@@ -178,4 +218,6 @@ export interface ChargedUnits {
   readonly grant: string;
   readonly ageMs: number;
   readonly units: number;
+  /** Of the key in whose window they count, too. */
+  readonly root?: WindowRoot;
 }

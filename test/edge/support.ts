@@ -7,6 +7,7 @@ import { NEVER_NOTED } from '../../src/customers/keys/key-uses.ts';
 import { BurstLimiter } from '../../src/customers/quota/burst.ts';
 import { ConcurrencyLimiter } from '../../src/customers/quota/concurrency.ts';
 import { CustomerQuota } from '../../src/customers/quota/customer-quota.ts';
+import { ceilingOf } from '../../src/customers/quota/key-ceiling.ts';
 import type { LeasedQuota } from '../../src/customers/quota/leased-quota.ts';
 import { RecentUsage } from '../../src/customers/quota/recent-usage.ts';
 import { createKeyHeaders } from '../../src/edge/credentials.ts';
@@ -66,7 +67,15 @@ export function goodKey(
   const key = { id: keyId, customer: record.id, ...restrictions };
   const addresses = restrictions.allowedAddresses && new AddressBlocks(restrictions.allowedAddresses);
   const use = { sha256: keyId, flushesWhenNoted: NEVER_NOTED };
-  return { outcome: 'known', key, expiresAtMs: undefined, addresses, customer: record, ...use };
+  return {
+    outcome: 'known',
+    key,
+    expiresAtMs: undefined,
+    addresses,
+    ceiling: ceilingOf(key),
+    customer: record,
+    ...use,
+  };
 }
 
 /**

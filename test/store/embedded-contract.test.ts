@@ -6,6 +6,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { type OpenStore, storeContract } from './contract.ts';
 import { RETENTION } from './contract-history.ts';
+import { keysContract } from './contract-keys.ts';
 import { periodsContract } from './contract-periods.ts';
 
 let folder: string;
@@ -28,3 +29,4 @@ const open: OpenStore = (observer) => {
 
 storeContract('the embedded store', open);
 periodsContract('the embedded store', open);
+keysContract('the embedded store', open);

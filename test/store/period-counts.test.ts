@@ -147,7 +147,7 @@ test('a period grants at most its limit, and has what the history has in its hou
           if (grant === undefined) continue;
           grant.returned = Math.min(grant.grant.granted, grant.returned + units);
           const refund = { grant: grant.id, units: grant.returned, isFinal: false };
-          refundOnce(customer, hourly(0), nowMs, [refund]);
+          refundOnce(customer, [undefined], nowMs, [refund]);
         }
         if (kind === 'charge') {
           chargeOnce(customer, HOURLY, nowMs, [{ grant: `c${index}`, ageMs: 0, units }], `e${index}`, limit);

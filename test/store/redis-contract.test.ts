@@ -5,6 +5,7 @@ import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
 import { type OpenStore, storeContract } from './contract.ts';
 import { RETENTION } from './contract-history.ts';
+import { keysContract } from './contract-keys.ts';
 import { periodsContract } from './contract-periods.ts';
 
 let redis: RedisServer;
@@ -23,3 +24,4 @@ const open: OpenStore = async (observer) => {
 
 storeContract('the Redis store', open);
 periodsContract('the Redis store', open);
+keysContract('the Redis store', open);

@@ -12,6 +12,7 @@ import type { RedisServer } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
 import { storeContract } from './contract.ts';
 import { RETENTION } from './contract-history.ts';
+import { keysContract } from './contract-keys.ts';
 import { periodsContract } from './contract-periods.ts';
 
 let cluster: RedisClusterServers;
@@ -50,4 +51,5 @@ test('a check of the store tries each master of a cluster, and the master that t
 
 storeContract('the store on Redis Cluster', (observer) => open(cluster.url, cluster, observer));
 periodsContract('the store on Redis Cluster', (observer) => open(cluster.url, cluster, observer));
+keysContract('the store on Redis Cluster', (observer) => open(cluster.url, cluster, observer));
 storeContract('the store behind Sentinel', async (observer) => open(sentinel.url, await sentinel.master(), observer));

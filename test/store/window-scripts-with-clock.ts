@@ -1,4 +1,5 @@
 /** The production scripts on a real Redis, with a clock that the test sets: the one line that reads it is replaced. */
+import { rootsIn } from '../../src/store/grants.ts';
 import type { RedisChannel } from '../../src/store/redis/connection/channel.ts';
 import { scriptText } from '../../src/store/redis/connection/client.ts';
 import { redisKeyNames } from '../../src/store/redis/protocol/key-names.ts';
@@ -61,7 +62,8 @@ export function scriptedWindows(redis: RedisServer, shape: WindowShape, retentio
     async charge(key, nowMs, admitted, freshEpoch, period) {
       await setClock(nowMs);
       const args = chargeArguments(admitted, period, shape, freshEpoch, retention);
-      return parseCharged(await redis.command('EVAL', chargeLua, 1, key, ...args), period);
+      const keys = [key, ...rootsIn(admitted).map((root) => `${key}:${root}`)];
+      return parseCharged(await redis.command('EVAL', chargeLua, keys.length, ...keys, ...args), admitted, period);
     },
     async reset(key) {
       await redis.command('EVAL', RESET_LUA, 3, key, 'no-such-record', 'no-such-grants', '', 'plan');

@@ -17,6 +17,8 @@ import {
   type PeriodLimit,
   type Refund,
   type ReserveRequest,
+  rootsWith,
+  type WindowRoot,
   type WindowStore,
 } from '../../src/store/windows.ts';
 import type { Machine } from './machine.ts';
@@ -30,7 +32,7 @@ type Executed<T> = T | Promise<T>;
 /** What a connection runs its calls on. While a call takes real time, virtual time stands still. */
 export interface LinkedStore {
   reserve(request: ReserveRequest): Executed<Grant & { readonly refunded: number }>;
-  refund(customer: string, refunds: readonly Refund[]): Executed<number>;
+  refund(customer: string, refunds: readonly Refund[], root?: WindowRoot): Executed<number>;
   charge(
     customer: string,
     admitted: readonly ChargedUnits[],
@@ -79,7 +81,7 @@ class ForgetfulNotes implements GrantNotes {
 
 class SimulatedCustomer implements CustomerCounters {
   readonly hash = new MemoryHash();
-  readonly windowOf = () => this.hash;
+  readonly #hashesOfKeys = new Map<string, MemoryHash>();
   readonly periods = new Map<string, string>();
   readonly notes: GrantNotes;
   /** Units in the usage history, by hour since 1970. */
@@ -90,6 +92,13 @@ class SimulatedCustomer implements CustomerCounters {
   constructor(nowMs: () => number) {
     this.notes = new ForgetfulNotes(nowMs);
   }
+
+  readonly windowOf = (root: WindowRoot): MemoryHash => {
+    if (root === undefined) return this.hash;
+    const hash = this.#hashesOfKeys.get(root) ?? new MemoryHash();
+    this.#hashesOfKeys.set(root, hash);
+    return hash;
+  };
 
   /** @throws Error when more units are refunded than were granted and reported. */
   readonly addToHistory = (hour: number, units: number): number => {
@@ -122,16 +131,17 @@ export class SimulatedStore implements LinkedStore {
     this.#clockMs -= byMs;
   }
 
-  resetUsage(customer: string): void {
-    reset(this.#of(customer).hash);
+  /** With a root, only that of its key. */
+  resetUsage(customer: string, root?: WindowRoot): void {
+    reset(this.#of(customer).windowOf(root));
   }
 
   reserve({ customer, ...request }: ReserveRequest): Grant & { readonly refunded: number } {
     return reserveOnce(this.#of(customer), HOURLY, this.nowMs(), request, this.#newEpoch());
   }
 
-  refund(customer: string, refunds: readonly Refund[]): number {
-    return refundOnce(this.#of(customer), hourly(0), this.nowMs(), refunds);
+  refund(customer: string, refunds: readonly Refund[], root?: WindowRoot): number {
+    return refundOnce(this.#of(customer), rootsWith(root), this.nowMs(), refunds);
   }
 
   charge(customer: string, admitted: readonly ChargedUnits[], period?: PeriodLimit) {
@@ -277,11 +287,11 @@ export class StoreLink implements WindowStore {
     );
   }
 
-  refund(customer: string, refunds: readonly Refund[]): Promise<number> {
+  refund(customer: string, refunds: readonly Refund[], root?: WindowRoot): Promise<number> {
     this.counts.refunds++;
     this.refunds.push(...refunds);
     return this.#call(
-      () => this.#store.refund(customer, refunds),
+      () => this.#store.refund(customer, refunds, root),
       (refunded) => this.#noteRefunded(refunds, refunded),
     );
   }

@@ -15,7 +15,7 @@ import {
 import { policyOf } from '../../store/period-counts.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
 import type { Store } from '../../store/store.ts';
-import { type PeriodLimit, type Policy, periodIn } from '../../store/windows.ts';
+import { type CustomerPolicy, type PeriodLimit, periodIn } from '../../store/windows.ts';
 import { type CustomerLists, everyCustomer } from './customers.ts';
 
 /** From this fraction of its limit on, a customer counts as near it. */
@@ -26,7 +26,7 @@ const MAX_LISTED = 100;
 export interface LimitChange {
   /** The current name; undefined in a group of customers on different plans. */
   readonly plan: string | undefined;
-  readonly window: Policy;
+  readonly window: CustomerPolicy;
   /** Undefined without a limit: of the hour, every request is refused, of a period, none. */
   readonly before: number | undefined;
   readonly after: number | undefined;
@@ -168,10 +168,10 @@ function customerLimits(
   return { record, windows };
 }
 
-const WINDOWS: readonly Policy[] = ['hourly', 'daily', 'monthly'];
+const WINDOWS: readonly CustomerPolicy[] = ['hourly', 'daily', 'monthly'];
 
 /** Returns the limit above which requests are refused; undefined if there is none. */
-function limitIn(limit: EffectiveLimit, window: Policy) {
+function limitIn(limit: EffectiveLimit, window: CustomerPolicy) {
   if (!limit.found) return undefined;
   const { requestsPerHour: amount, source, period } = limit;
   if (window === 'hourly') return { amount, source };
@@ -263,13 +263,13 @@ export function limitChange({ window, before, after }: Omit<LimitChange, 'plan'>
   return `${before ?? 'none'} → ${after ?? 'none'}${UNITS[window]}`;
 }
 
-const UNITS: Readonly<Record<Policy, string>> = { hourly: '', daily: ' per day', monthly: ' per month' };
+const UNITS: Readonly<Record<CustomerPolicy, string>> = { hourly: '', daily: ' per day', monthly: ' per month' };
 
 function labelOf(change: LimitChange): string {
   return change.plan === undefined ? `overrides${UNITS[change.window]}` : `${change.plan} ${limitChange(change)}`;
 }
 
-function planLimit({ requestsPerHour, period }: PlanPolicy, window: Policy): number | 'custom' | undefined {
+function planLimit({ requestsPerHour, period }: PlanPolicy, window: CustomerPolicy): number | 'custom' | undefined {
   if (window === 'hourly') return requestsPerHour;
   return period && policyOf(period.per) === window && period.beyond === 'refuse' ? period.requests : undefined;
 }

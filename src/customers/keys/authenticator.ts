@@ -11,6 +11,7 @@ import { isCustomerId, isKeyId } from '../../formats/ids.ts';
 import type { Invalidation, Invalidations } from '../../store/invalidations.ts';
 import { type EnforcedCustomer, type EnforcedKey, expiryMsOf } from '../../store/record-fields.ts';
 import type { RecordStore } from '../../store/records.ts';
+import { type CeilingOfKey, ceilingOf } from '../quota/key-ceiling.ts';
 import { type KeyUse, NEVER_NOTED } from './key-uses.ts';
 import { type CacheTimes, RecordCache } from './record-cache.ts';
 
@@ -24,6 +25,7 @@ export interface KnownKey extends KeyUse {
   readonly expiresAtMs: number | undefined;
   /** The addresses that may use the key; undefined if all may. */
   readonly addresses: AddressBlocks | undefined;
+  readonly ceiling: CeilingOfKey;
   /** Undefined if the key names a customer that has no record. */
   readonly customer: EnforcedCustomer | undefined;
 }
@@ -137,6 +139,7 @@ function cachedKeyOf(sha256: string, key: EnforcedKey | undefined): CachedKey | 
     key,
     expiresAtMs: expiryMsOf(key),
     addresses: key.allowedAddresses && new AddressBlocks(key.allowedAddresses),
+    ceiling: ceilingOf(key),
     customer: undefined,
     sha256,
     flushesWhenNoted: NEVER_NOTED,

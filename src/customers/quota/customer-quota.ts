@@ -17,6 +17,7 @@ import {
   secondsUntilUnits,
 } from './effective-limit.ts';
 import type { Admission, Admitted, QuotaMode, QuotaSettings, Usage, Violation } from './hourly-quota.ts';
+import type { CeilingOfKey, KeyCeiling } from './key-ceiling.ts';
 import type { LeasedQuota } from './leased-quota.ts';
 import type { RecentUsage } from './recent-usage.ts';
 
@@ -75,6 +76,11 @@ interface CustomerQuotaParts {
   readonly clock: Pick<Clock, 'nowMs'>;
 }
 
+const UNREADABLE_CEILING: QuotaDecision = {
+  outcome: 'not_configured',
+  reason: 'the requests_per_hour or root of the key record is unreadable',
+};
+
 const NOTHING_TAKEN = {
   outcome: 'admitted',
   burst: undefined,
@@ -129,10 +135,11 @@ export class CustomerQuota {
    * Tells how the hourly quota would decide, by usage at most 250 ms old, and takes nothing. The burst limit is not
    * considered. Rejects with StoreUnavailableError.
    */
-  async preview(customer: CustomerRecord, units: number): Promise<QuotaDecision> {
+  async preview(customer: CustomerRecord, units: number, ceiling: CeilingOfKey = undefined): Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
-    const settings = this.#settingsOf(customer, found);
+    if (ceiling === 'unreadable') return UNREADABLE_CEILING;
+    const settings = this.#settingsOf(customer, found, ceiling);
     const { limits } = settings;
     const exceeded = exceededBy(units, limits);
     if (exceeded) return exceeded;
@@ -149,12 +156,19 @@ export class CustomerQuota {
 
   /**
    * Decides one request; without a promise if memory suffices. Fails as {@link LeasedQuota.admit} does.
-   * `units`: those of its route. `countsConcurrent`: whether the limit of requests in progress applies.
+   * `units`: those of its route. `ceiling`: the limit of its key. `countsConcurrent`: whether the limit of requests in
+   * progress applies.
    */
-  decide(customer: CustomerRecord, units = 1, countsConcurrent = true): QuotaDecision | Promise<QuotaDecision> {
+  decide(
+    customer: CustomerRecord,
+    units = 1,
+    ceiling: CeilingOfKey = undefined,
+    countsConcurrent = true,
+  ): QuotaDecision | Promise<QuotaDecision> {
     const found = this.limitOf(customer);
     if (!found.found) return { outcome: 'not_configured', reason: found.reason };
-    const settings = this.#settingsOf(customer, found);
+    if (ceiling === 'unreadable') return UNREADABLE_CEILING;
+    const settings = this.#settingsOf(customer, found, ceiling);
     const exceeded = exceededBy(units, settings.limits);
     if (exceeded) return exceeded;
     const plan = planOf(customer.plan, this.#limits);
@@ -201,14 +215,15 @@ export class CustomerQuota {
   }
 
   /** Returns usage at most 250 ms old, for customers that query their own. Rejects with StoreUnavailableError. */
-  recentUsage(customer: CustomerRecord, found: FoundLimit): Promise<Usage> {
-    return this.#parts.recentUsage.of(customer.id, this.#settingsOf(customer, found));
+  recentUsage(customer: CustomerRecord, found: FoundLimit, ceiling: CeilingOfKey): Promise<Usage> {
+    const readable = ceiling === 'unreadable' ? undefined : ceiling;
+    return this.#parts.recentUsage.of(customer.id, this.#settingsOf(customer, found, readable));
   }
 
-  #settingsOf(customer: CustomerRecord, found: FoundLimit): QuotaSettings {
+  #settingsOf(customer: CustomerRecord, found: FoundLimit, ceiling: KeyCeiling | undefined): QuotaSettings {
     const { createdAt, usageResetAt = createdAt ?? '', periodResetAt } = customer;
     const plan = found.period && this.planNameOf(customer);
-    return { limits: limitsOf(found, customer, plan), usageResetAt, periodResetAt, createdAt };
+    return { limits: limitsOf(found, customer, plan, ceiling?.limit), usageResetAt, periodResetAt, createdAt, ceiling };
   }
 
   #decideQuota(
@@ -270,8 +285,13 @@ function isOverage(limit: Limit): boolean {
 }
 
 /** Returns what a usage says of a limit. */
-function stateOf(limit: Limit, { remaining, resetSeconds, period }: Usage, nowMs: number) {
-  if (!isPeriod(limit) || period === undefined) return { ...limit, remaining, resetSeconds: Math.max(1, resetSeconds) };
+function stateOf(limit: Limit, usage: Usage, nowMs: number) {
+  const { period } = usage;
+  if (!isPeriod(limit) || period === undefined) {
+    const { remaining, resetSeconds } = limit.policy === 'key' && usage.key ? usage.key : usage;
+    const ofCustomer = limit.policy === 'key' ? usage.remaining : undefined;
+    return { ...limit, remaining, ofCustomer, resetSeconds: Math.max(1, resetSeconds) };
+  }
   const endsAtMs = Date.parse(period.endsAt);
   const seconds = Math.max(1, Math.ceil((endsAtMs - nowMs) / 1000));
   return { ...limit, remaining: period.remaining, endsAtMs, resetSeconds: seconds + (period.remaining > 0 ? 0 : 1) };

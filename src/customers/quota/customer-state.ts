@@ -2,7 +2,14 @@ import type { Scheduled } from '../../base/clock.ts';
 import { LruEntry } from '../../base/lru-map.ts';
 import type { NonEmpty } from '../../base/non-empty.ts';
 import { AHEAD_DIVISOR, LONG_AHEAD_DIVISOR } from '../../store/window-arithmetic.ts';
-import { isPeriod, type Limit, type LimitCount, refusesBeyond } from '../../store/windows.ts';
+import {
+  isPeriod,
+  isSameCounter,
+  type Limit,
+  type LimitCount,
+  refusesBeyond,
+  type WindowRoot,
+} from '../../store/windows.ts';
 import type { Admission, QuotaSettings, Violation } from './hourly-quota.ts';
 import {
   type CustomerLeases,
@@ -34,13 +41,13 @@ export function areSameLimits(a: readonly Limit[], b: readonly Limit[]): boolean
 }
 
 function areSame(a: Limit | undefined, b: Limit | undefined): boolean {
-  if (a?.amount !== b?.amount || a?.policy !== b?.policy) return false;
-  if (a === undefined || b === undefined || !isPeriod(a) || !isPeriod(b)) return true;
-  return a.anchorMs === b.anchorMs && a.beyond === b.beyond && a.plan === b.plan;
+  if (a === undefined || b === undefined) return a === b;
+  if (a.amount !== b.amount || !isSameCounter(a, b)) return false;
+  return !isPeriod(a) || !isPeriod(b) || (a.beyond === b.beyond && a.plan === b.plan);
 }
 
 /** Returns how many units a request can take from all limits. */
-function leastFree(counts: readonly LimitCount[]): number {
+export function leastFree(counts: readonly LimitCount[]): number {
   let least = Number.POSITIVE_INFINITY;
   for (const count of counts) if (refusesBeyond(count)) least = Math.min(least, count.free);
   return least;
@@ -92,6 +99,7 @@ export interface RememberedRefusal {
 
 /** Shared by customers that have none: with many customers, each object is a cache miss. */
 const NO_REFUSALS: readonly RememberedRefusal[] = [];
+const NO_KEYS: readonly CustomerState[] = [];
 
 /** Of one request in the mean of units, as a power of two: 1/16. */
 const WEIGHT_SHIFT = 4;
@@ -140,8 +148,12 @@ class RateMeter {
   }
 }
 
-/** All quota state that one instance keeps in memory for a customer. */
+/** All quota state that one instance keeps in memory for a customer, or for one of its keys that has a limit. */
 export class CustomerState extends LruEntry<string> {
+  /** That of the customer; undefined if this one is. It knows the last reply about the customer. */
+  readonly main: CustomerState | undefined;
+  /** Of the customer's keys that have a limit. */
+  #keys = NO_KEYS;
   /** Follows bursts; see `#meanRate` for customers with few requests. */
   readonly #rate = new RateMeter(2000);
   /** Sees rates well below one request a second. */
@@ -159,14 +171,42 @@ export class CustomerState extends LruEntry<string> {
   #refillAtUnits = -1;
   #refillAfter = Number.POSITIVE_INFINITY;
 
-  constructor(customer: string, settings: QuotaSettings, leases: CustomerLeases) {
-    super(customer);
+  /** `main`: the state of the customer, if this one is that of a key. */
+  constructor(id: string, settings: QuotaSettings, leases: CustomerLeases, main?: CustomerState) {
+    super(id);
     this.settings = settings;
     this.leases = leases;
+    this.main = main;
+    if (main) main.#keys = [...main.#keys, this];
   }
 
   get customer(): string {
-    return this.key;
+    return this.main?.key ?? this.key;
+  }
+
+  /** The states of the customer: its own, then those of its keys. */
+  get ofCustomer(): readonly CustomerState[] {
+    const main = this.main ?? this;
+    return [main, ...main.#keys];
+  }
+
+  /** Returns the units that the store counts in a window of the customer, and no request uses. */
+  unusedUnits(root?: WindowRoot): number {
+    let units = 0;
+    for (const { leases } of this.#countedIn(root)) units += leases.unusedUnits;
+    return units;
+  }
+
+  /** Returns the units that requests have taken from a window of the customer. */
+  admitted(root?: WindowRoot): number {
+    let units = 0;
+    for (const { leases } of this.#countedIn(root)) units += leases.admitted;
+    return units;
+  }
+
+  #countedIn(root: WindowRoot): readonly CustomerState[] {
+    const states = this.ofCustomer;
+    return root === undefined ? states : states.filter(({ settings }) => settings.ceiling?.limit.root === root);
   }
 
   get freeAtLastReply(): number {
@@ -236,6 +276,13 @@ export class CustomerState extends LruEntry<string> {
 
   /** Evicting the state loses no unit if no waiting request, call or unused unit is left. */
   override get mayBeEvicted(): boolean {
-    return this.waiters.length === 0 && this.call === undefined && this.leases.unusedUnits === 0;
+    const isIdle = this.waiters.length === 0 && this.call === undefined && this.leases.unusedUnits === 0;
+    return isIdle && this.#keys.length === 0;
+  }
+
+  override evicted(): void {
+    if (this.main === undefined) return;
+    this.main.leases.admitted += this.leases.admitted;
+    this.main.#keys = this.main.#keys.filter((state) => state !== this);
   }
 }

@@ -2,7 +2,7 @@ import { type Clock, secondsUntil } from '../../base/clock.ts';
 import { policyOf } from '../../store/period-counts.ts';
 import type { Per } from '../../store/periods.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
-import { hourly, type Limits } from '../../store/windows.ts';
+import { hourly, type KeyLimit, type Limits } from '../../store/windows.ts';
 
 /** The limit of a day or a month, beside the hour's. */
 interface PeriodPolicy {
@@ -154,18 +154,22 @@ function effectivePeriod(
   return { per, beyond, requests, source: 'plan' };
 }
 
-/** Returns the limits by which a customer's units are counted. `plan`: the current name of its plan. */
+/**
+ * Returns the limits by which a customer's units are counted. `plan`: the current name of its plan. `key`: that of the key
+ * which the requests have.
+ */
 export function limitsOf(
   { requestsPerHour, period }: FoundLimit,
   customer: CustomerRecord,
   plan: string | undefined = customer.plan,
+  key?: KeyLimit,
 ): Limits {
-  const hour = hourly(requestsPerHour);
-  if (period === undefined) return hour;
+  const windows: Limits = key === undefined ? hourly(requestsPerHour) : [...hourly(requestsPerHour), key];
+  if (period === undefined) return windows;
   const { per, requests, beyond } = period;
   const { periodAnchorMs: anchor = 0 } = customer;
   return [
-    ...hour,
+    ...windows,
     { policy: policyOf(per), amount: requests, beyond, anchorMs: anchor === 'invalid' ? 0 : anchor, plan },
   ];
 }

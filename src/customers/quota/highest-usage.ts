@@ -1,9 +1,7 @@
 import type { CustomerState } from './customer-state.ts';
 import type { UsageRatio } from './hourly-quota.ts';
 
-type UsageState = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'> & {
-  readonly leases: Pick<CustomerState['leases'], 'unusedUnits'>;
-};
+type UsageState = Pick<CustomerState, 'customer' | 'settings' | 'lastReply' | 'unusedUnits'>;
 
 /** Older store replies are ignored: other instances use units, and units expire from the window. */
 const MAX_REPLY_AGE_MS = 300_000;
@@ -23,10 +21,15 @@ export function highestUsage(customers: Iterable<UsageState>, count: number, now
     const toBeat = highest.length < count ? 0 : (highest.at(-1)?.ratio ?? Number.POSITIVE_INFINITY);
     // Skips most customers before the costlier sum of their unused units.
     if (used / amount <= toBeat) continue;
-    const ratio = (used - state.leases.unusedUnits) / amount;
+    const ratio = (used - state.unusedUnits()) / amount;
     if (ratio <= toBeat) continue;
+    const { customer } = state;
+    // The state of a customer, and those of its keys, know its usage by replies of different times.
+    const known = highest.findIndex((other) => other.customer === customer);
+    if (known >= 0 && (highest[known]?.ratio ?? 0) >= ratio) continue;
+    if (known >= 0) highest.splice(known, 1);
     const place = highest.findIndex((other) => other.ratio < ratio);
-    highest.splice(place < 0 ? highest.length : place, 0, { customer: state.customer, ratio });
+    highest.splice(place < 0 ? highest.length : place, 0, { customer, ratio });
     highest.length = Math.min(highest.length, count);
   }
   return highest;

@@ -4,6 +4,7 @@ import { perOf } from '../../store/period-counts.ts';
 import type { Per } from '../../store/periods.ts';
 import { HOUR_MS } from '../../store/usage-history.ts';
 import type { Limit, LimitCount, Limits, PeriodLimit } from '../../store/windows.ts';
+import type { KeyCeiling } from './key-ceiling.ts';
 
 /** How much of its hourly limit a customer has used. */
 export interface UsageRatio {
@@ -33,6 +34,8 @@ export interface QuotaSettings {
   readonly periodResetAt?: string | undefined;
   /** Tells a customer from a deleted one with the same id. */
   readonly createdAt?: string | undefined;
+  /** The limit of the request's key, which is among `limits`; undefined if it has none. */
+  readonly ceiling?: KeyCeiling | undefined;
 }
 
 /** How a request was decided: by a lease or remembered refusal in memory, by a store call, or without the store. */
@@ -65,6 +68,8 @@ export type Violation = Limit & {
   readonly remaining?: number;
   /** Wall time in ms at which its period ends; undefined for a window, or if the store did not say. */
   readonly endsAtMs?: number | undefined;
+  /** Of the limit of a key: the units that are left to its customer; undefined if the store did not say. */
+  readonly ofCustomer?: number | undefined;
 };
 
 interface Refused {
@@ -89,7 +94,12 @@ export interface Usage {
   readonly resetSeconds: number;
   readonly windowSeconds: number;
   readonly period?: PeriodUsage | undefined;
+  /** Of the key that was asked for. */
+  readonly key?: KeyUsage | undefined;
 }
+
+/** The same of the last hour of a key. */
+export type KeyUsage = Pick<Usage, 'limit' | 'used' | 'remaining' | 'resetSeconds'>;
 
 /** The same of the present day or month. Times: ISO 8601. */
 export interface PeriodUsage {
@@ -104,12 +114,16 @@ export interface PeriodUsage {
   readonly beyond: PeriodLimit['beyond'];
 }
 
-/** Returns the usage after so many more units. */
-export function usageAfter(usage: Usage, units: number): Usage {
-  const { limit, period } = usage;
-  const used = usage.used + units;
+/** Returns the usage after so many more units, and as many of them with the key. */
+export function usageAfter(usage: Usage, units: number, unitsOfKey = 0): Usage {
+  const { period, key } = usage;
   const ofPeriod = period && { ...period, ...amountsOf(period.limit, period.used + units) };
-  return { ...usage, used, remaining: Math.max(0, limit - used), period: ofPeriod };
+  return { ...hourAfter(usage, units), period: ofPeriod, key: key && hourAfter(key, unitsOfKey) };
+}
+
+function hourAfter<Hour extends KeyUsage>(usage: Hour, units: number): Hour {
+  const used = usage.used + units;
+  return { ...usage, used, remaining: Math.max(0, usage.limit - used) };
 }
 
 /** Returns the usage of a period by the store's count, without so many unused units. */
@@ -124,6 +138,11 @@ export function periodUsage(limit: PeriodLimit, { used, period }: LimitCount, un
 
 function amountsOf(limit: number, used: number) {
   return { limit, used, remaining: Math.max(0, limit - used), overage: Math.max(0, used - limit) };
+}
+
+/** Returns the usage of a key in the form of the public API. */
+export function keyUsageDocument({ limit, used, remaining, resetSeconds }: KeyUsage) {
+  return { limit, used, remaining, reset_seconds: resetSeconds };
 }
 
 /** Returns usage in the form of the public API. */

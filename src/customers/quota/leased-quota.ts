@@ -22,11 +22,14 @@ import {
   type Grant,
   isPeriod,
   isSameCounter,
+  keyIn,
   type Limit,
   type LimitCount,
   type Limits,
   periodIn,
   refusesBeyond,
+  type WindowLimit,
+  type WindowRoot,
   type WindowStore,
 } from '../../store/windows.ts';
 import {
@@ -34,12 +37,14 @@ import {
   areSameSettings,
   type Call,
   CustomerState,
+  leastFree,
   type RememberedRefusal,
   type Waiter,
 } from './customer-state.ts';
 import { highestUsage } from './highest-usage.ts';
 import {
   type Admission,
+  type KeyUsage,
   type LeaseState,
   periodUsage,
   type QuotaMode,
@@ -128,7 +133,9 @@ export class LeasedQuota {
   async usage(customer: string, limits: Limits, units = 1): Promise<Usage> {
     if (this.#overdueReads.has(customer) || !this.storeResponds(customer))
       throw new StoreUnavailableError('the store is away');
-    const leases = this.#customers.get(customer)?.leases;
+    const key = keyIn(limits);
+    // Refunds of other windows than these go alone.
+    const leases = key === undefined ? this.#customers.get(customer)?.leases : undefined;
     const refunds = leases?.takeRefunds() ?? [];
     const nothing = { grant: '', need: 0, heaviest: units, ahead: 0, holdMs: 0 };
     const reading = this.#options.windows.reserve({ ...nothing, customer, limits, refunds });
@@ -143,31 +150,34 @@ export class LeasedQuota {
     });
     const now = this.#options.clock.monotonicMs();
     // Read after the reply, to include units of leases that ended during the call.
-    const unused = this.#customers.get(customer)?.leases.unusedUnits ?? 0;
-    const [hour] = grant.counts;
-    const [{ amount: limit }, period, ofPeriod] = [limits[0], periodIn(limits), grant.counts.at(-1)];
-    const used = Math.max(0, hour.used - unused);
+    const state = this.#customers.get(customer);
+    const unused = state?.unusedUnits() ?? 0;
+    const usageOf = ({ amount: limit }: WindowLimit, count: LimitCount, unused: number): KeyUsage => {
+      const used = Math.max(0, count.used - unused);
+      const resetSeconds = used > 0 ? secondsUntil(moreAt(count, now), now) : 0;
+      return { limit, used, remaining: Math.max(0, limit - used), resetSeconds };
+    };
+    const [hour, second] = grant.counts;
+    const [period, ofPeriod] = [periodIn(limits), grant.counts.at(-1)];
     return {
-      limit,
-      used,
-      remaining: Math.max(0, limit - used),
-      resetSeconds: used > 0 ? secondsUntil(moreAt(hour, now), now) : 0,
+      ...usageOf(limits[0], hour, unused),
       windowSeconds: WINDOW_SECONDS,
       period: period && ofPeriod && periodUsage(period, ofPeriod, unused),
+      key: key && second && usageOf(key, second, state?.unusedUnits(key.root) ?? 0),
     };
   }
 
   /**
-   * Returns how many units this instance has used since it added the customer to memory. Only the difference of two values
-   * is meaningful.
+   * Returns how many units this instance has used since it added the customer to memory; with a root, those of its key. Only
+   * the difference of two values is meaningful.
    */
-  admitted(customer: string): number {
-    return this.#customers.get(customer)?.leases.admitted ?? 0;
+  admitted(customer: string, root?: WindowRoot): number {
+    return this.#customers.get(customer)?.admitted(root) ?? 0;
   }
 
   /** Returns the seconds until more units are available, if the store's last reply left fewer than `units`; else 0. */
   secondsWithoutUnits(customer: string, settings: QuotaSettings, units: number): number {
-    const state = this.#customers.get(customer);
+    const state = this.#customers.get(settings.ceiling?.leases ?? customer);
     if (!state?.lastReply || !areSameSettings(state.settings, settings) || !this.storeResponds(customer)) return 0;
     if (state.freeAtLastReply + state.leases.unitsLeft >= units) return 0;
     const { counts, receivedAt } = state.lastReply;
@@ -180,13 +190,17 @@ export class LeasedQuota {
     return Math.max(...waits);
   }
 
-  /** Returns the customer's leases and remembered refusal in this instance's memory. */
+  /** Returns the customer's leases, those of its keys included, and remembered refusal in this instance's memory. */
   leaseState(customer: string): LeaseState {
-    const state = this.#customers.get(customer);
+    const states = this.#customers.get(customer)?.ofCustomer ?? [];
     const nowMs = this.#options.clock.monotonicMs();
-    const leases = state?.leases.open.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
-    const until = Math.max(nowMs, ...(state?.refusals ?? []).map((refusal) => refusal.until));
-    return { leases: leases ?? [], refusedForMs: until > nowMs ? until - nowMs : undefined };
+    const open = states.flatMap(({ leases }) => leases.open);
+    const leases = open.map(({ units, endsAt }) => ({ units, endsInMs: Math.max(0, endsAt - nowMs) }));
+    // A key that is used up says nothing of the others.
+    const refusals = states.flatMap((state) => state.refusals);
+    const ofAll = refusals.filter(({ violated }) => violated.some(({ policy }) => policy !== 'key'));
+    const until = Math.max(nowMs, ...ofAll.map((refusal) => refusal.until));
+    return { leases, refusedForMs: until > nowMs ? until - nowMs : undefined };
   }
 
   /** Returns the customers with the highest usage relative to their limits, from this instance's memory alone. */
@@ -213,12 +227,9 @@ export class LeasedQuota {
 
   /** Returns the customer's state, updated to these settings. */
   #stateOf(customer: string, settings: QuotaSettings, now: Instant): CustomerState {
-    const state = this.#customers.get(customer);
-    if (state === undefined) {
-      const added = new CustomerState(customer, settings, new CustomerLeases(customer, this.#timers));
-      this.#customers.add(added);
-      return added;
-    }
+    const { ceiling } = settings;
+    const state = this.#customers.get(ceiling === undefined ? customer : ceiling.leases);
+    if (state === undefined) return this.#addState(customer, settings);
     const before = state.settings;
     if (areSameSettings(before, settings)) return state;
     state.settings = settings;
@@ -229,6 +240,15 @@ export class LeasedQuota {
     const isReset = before.usageResetAt !== settings.usageResetAt;
     if (state.lastReply) state.lastReply = isReset ? undefined : recounted(state.lastReply, before, settings);
     return state;
+  }
+
+  #addState(customer: string, settings: QuotaSettings): CustomerState {
+    const { ceiling } = settings;
+    const main = ceiling && (this.#customers.get(customer) ?? this.#addState(customer, withoutKey(settings)));
+    const leases = new CustomerLeases(customer, this.#timers, ceiling?.limit.root);
+    const added = new CustomerState(ceiling?.leases ?? customer, settings, leases, main);
+    this.#customers.add(added);
+    return added;
   }
 
   #now(): Instant {
@@ -252,7 +272,7 @@ export class LeasedQuota {
 
   #refused(state: CustomerState, { units, violated, moreAt }: RememberedRefusal, mode: QuotaMode): Admission {
     const { clock } = this.#options;
-    const limits = units > 1 ? withRemaining(violated, state, units) : violated;
+    const limits = units > 1 || state.settings.ceiling ? withRemaining(violated, state, units) : violated;
     const resetSeconds = (index: number) => {
       const limit = violated[index];
       return refusalSeconds(moreAt[index] ?? 0, clock.monotonicMs(), limit !== undefined && isPeriod(limit));
@@ -326,6 +346,7 @@ export class LeasedQuota {
     const now = this.#now();
     const { monotonicMs: receivedAt } = now;
     state.lastReply = { counts: grant.counts, receivedAt };
+    if (state.main) state.main.lastReply = { counts: withoutCountOfKey(grant.counts), receivedAt };
     const lease = new Lease(call.id, grant, call.sentAt, call.length);
     if (!lease.runsAt(now)) {
       state.leases.refundAll(call.id, grant.granted);
@@ -436,6 +457,15 @@ export class LeasedQuota {
   }
 }
 
+/** Returns the settings of the customer's requests with keys that have no limit. */
+function withoutKey({ limits: [hour, ...others], ...settings }: QuotaSettings): QuotaSettings {
+  return { ...settings, limits: [hour, ...others.filter(({ policy }) => policy !== 'key')], ceiling: undefined };
+}
+
+function withoutCountOfKey([hour, ...others]: NonEmpty<LimitCount>): NonEmpty<LimitCount> {
+  return [hour, ...others.filter(({ policy }) => policy !== 'key')];
+}
+
 /** Returns whether a change of settings ends the leases granted before it: one of the limits is new or stricter. */
 function endsLeases(before: QuotaSettings, now: QuotaSettings): boolean {
   const isStricter = (limit: Limit) => {
@@ -474,7 +504,7 @@ function refusalSeconds(moreAtMs: number, nowMs: number, isOfPeriod: boolean): n
   return secondsUntilMore(moreAtMs, nowMs, isOfPeriod) + (isOfPeriod ? 1 : 0);
 }
 
-/** Returns the limits that refuse a request of several units, each with what it has left for lighter ones. */
+/** Returns the limits that refuse a request, each with what it has left for lighter ones, and that of a key for others. */
 function withRemaining(
   violated: NonEmpty<Violation>,
   { lastReply, leases }: CustomerState,
@@ -482,7 +512,10 @@ function withRemaining(
 ): NonEmpty<Violation> {
   return mapAll(violated, (limit) => {
     const free = lastReply?.counts.find(({ policy }) => policy === limit.policy)?.free ?? 0;
-    return { ...limit, remaining: Math.min(units - 1, free + leases.unitsLeft) };
+    const remaining = Math.min(units - 1, free + leases.unitsLeft);
+    const others = lastReply?.counts.filter(({ policy }) => policy !== 'key');
+    const ofCustomer = limit.policy === 'key' && others ? leastFree(others) + leases.unitsLeft : undefined;
+    return { ...limit, remaining, ofCustomer };
   });
 }
 

@@ -5,7 +5,7 @@
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
 import { DueQueue } from '../../base/due-queue.ts';
 import type { NonEmpty } from '../../base/non-empty.ts';
-import { GRANT_MS, type Grant, type LimitCount, type WindowStore } from '../../store/windows.ts';
+import { GRANT_MS, type Grant, type LimitCount, type WindowRoot, type WindowStore } from '../../store/windows.ts';
 import type { Admitted, QuotaMode } from './hourly-quota.ts';
 import { type Instant, OpenGrant, readInstant, type SentRefund } from './open-grant.ts';
 
@@ -156,6 +156,7 @@ export class LeaseTimers {
  */
 export class CustomerLeases {
   readonly #customer: string;
+  readonly #root: WindowRoot;
   readonly #timers: LeaseTimers;
   /** Those with units left, in the order in which they got their first unit. */
   #open = NO_LEASES;
@@ -168,9 +169,11 @@ export class CustomerLeases {
   /** Units taken from these leases and not returned. */
   admitted = 0;
 
-  constructor(customer: string, timers: LeaseTimers) {
+  /** `root`: of the key whose window counts the units, too. */
+  constructor(customer: string, timers: LeaseTimers, root?: WindowRoot) {
     this.#customer = customer;
     this.#timers = timers;
+    this.#root = root;
   }
 
   get clock(): Clock {
@@ -290,7 +293,7 @@ export class CustomerLeases {
   async sendRefunds(): Promise<void> {
     const refunds = this.takeRefunds();
     if (refunds.length === 0) return;
-    await this.#timers.windows.refund(this.#customer, refunds).then(
+    await this.#timers.windows.refund(this.#customer, refunds, this.#root).then(
       () => this.answered(refunds, true),
       () => this.answered(refunds, false),
     );

@@ -11,25 +11,39 @@
  * after their charge are refunded by the id under which they were charged.
  */
 import { CLOCK_DRIFT, type Clock, type Scheduler, secondsUntil } from '../../base/clock.ts';
+import { mapAll, type NonEmpty } from '../../base/non-empty.ts';
 import { Periodic } from '../../base/periodic.ts';
 import { uniqueIds } from '../../base/unique-ids.ts';
 import { NotRunError } from '../../store/errors.ts';
 import { MemoryHash } from '../../store/memory-hash.ts';
 import { periodOf } from '../../store/period-counts.ts';
 import { HOUR_MS } from '../../store/usage-history.ts';
-import { charge, dropTimeMs, HOURLY, refund, reserve, type WindowRequest } from '../../store/window-arithmetic.ts';
+import {
+  charge,
+  dropTimeMs,
+  HOURLY,
+  refund,
+  reserve,
+  type WindowRefund,
+  type WindowRequest,
+} from '../../store/window-arithmetic.ts';
 import {
   GRANT_MS,
   type Grant,
   hourly,
+  keyIn,
+  type LimitCount,
   type PeriodLimit,
   type Policy,
   periodIn,
+  type WindowLimit,
+  type WindowRoot,
   type WindowStore,
+  windowsIn,
 } from '../../store/windows.ts';
 import type { CustomerState } from './customer-state.ts';
-import type { Admission, QuotaSettings } from './hourly-quota.ts';
-import { type CustomerLeases, LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
+import type { Admission, QuotaSettings, Violation } from './hourly-quota.ts';
+import { type CustomerLeases, type LastReply, LONG_LEASE, moreAt, SHORT_LEASE } from './leases.ts';
 import { OpenGrant, readInstant } from './open-grant.ts';
 
 /** Delay before each attempt to charge units to the store, so charges begin about this soon after the store is available again. */
@@ -47,12 +61,16 @@ const MAX_WAIT_SECONDS = 30;
 /** A constant: each refund refers to its own local window, so no epoch is needed to tell windows apart. */
 const EPOCH = 'local';
 
+/** `main`: see {@link CustomerState.main}. */
 type LimitedCustomer = Pick<CustomerState, 'customer' | 'settings' | 'lastReply'> & {
   readonly leases: Pick<CustomerLeases, 'refund'>;
+  readonly main?: Pick<CustomerState, 'lastReply'> | undefined;
 };
 
 /** Units of one bucket that are charged together. */
 interface LocalUnits {
+  /** Those of the key by which they were admitted, if it has a limit. */
+  readonly state: LimitedCustomer;
   /** 0: they count in the history alone, because their bucket has expired or the usage was reset. */
   bucket: number;
   units: number;
@@ -79,17 +97,23 @@ interface LocalPeriod {
   left?: number;
 }
 
-interface LocalWindow {
+/** What is counted of a customer, or of one of its keys. */
+interface LocalCounter {
+  hash: MemoryHash;
+  /** Usage from the store's last reply, counted at the end of its holds: until then, its requests may begin. */
+  advance?: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
+}
+
+interface LocalWindow extends LocalCounter {
   state: LimitedCustomer;
   /** With which the window began. */
   settings: QuotaSettings;
-  hash: MemoryHash;
+  /** By root. `resetAt`: of the last reset of a key. */
+  readonly keys: Map<string, LocalCounter & { resetAt: string }>;
   /** In the order of their buckets. */
   uncharged: readonly LocalUnits[];
   charge: Charge | undefined;
   period?: LocalPeriod | undefined;
-  /** Usage from the store's last reply, counted at the end of its holds: until then, its requests may begin. */
-  advance: { readonly learntAt: number; readonly bucket: number; readonly units: number } | undefined;
 }
 
 export interface LocalWindowsOptions {
@@ -128,8 +152,8 @@ export class LocalWindows {
   admit(state: LimitedCustomer, units: number): Admission {
     const window = this.#windowOf(state);
     const nowMs = this.#nowMs();
-    this.#chargeInAdvance(window, state, nowMs);
     const instances = this.#options.instances();
+    this.#chargeInAdvance(window, nowMs);
     const limit = periodIn(state.settings.limits);
     const period = limit && this.#periodOf(window, limit);
     // Without a minimum of one: a share that is none must not admit a request on each of many instances.
@@ -139,9 +163,12 @@ export class LocalWindows {
       const violated = [{ ...limit, remaining: share }] as const;
       return { outcome: 'refused', mode: 'local', violated, resetSeconds: () => MAX_WAIT_SECONDS };
     }
-    const amount = Math.max(1, Math.floor(state.settings.limits[0].amount / instances));
-    const grant = reserveIn(window.hash, nowMs, units, amount, SHORT_LEASE.holdMs);
-    if (grant.granted < units) return this.#refused(window, grant);
+    const shareOf = <Window extends WindowLimit>(limit: Window): Window => {
+      return { ...limit, amount: Math.max(1, Math.floor(limit.amount / instances)) };
+    };
+    const shares = mapAll(windowsIn(state.settings.limits), shareOf);
+    const grant = reserveIn(window, nowMs, units, shares, SHORT_LEASE.holdMs);
+    if (grant.granted < units) return this.#refused(window, units, grant);
     if (period) period.admitted += units;
     return this.#admitted(window, units, grant, limit && period && { limit, left: share - units, period });
   }
@@ -153,7 +180,7 @@ export class LocalWindows {
     const isKnown = window.period?.startHour === startHour && window.period.policy === policy;
     const period: LocalPeriod = isKnown && window.period ? window.period : { policy, startHour, admitted: 0 };
     window.period = period;
-    const count = window.state.lastReply?.counts.find((each) => each.policy === policy);
+    const count = replyOf(window.state)?.counts.find((each) => each.policy === policy);
     // The reply counts the units that were charged before it.
     if (count?.period?.startHour === startHour) {
       const reported = Math.max(0, period.admitted - unitsUncharged(window));
@@ -166,14 +193,15 @@ export class LocalWindows {
   #admitted(window: LocalWindow, units: number, grant: Grant, inPeriod?: AdmittedInPeriod): Admission {
     const { clock } = this.#options;
     const { bucket, counts } = grant;
-    let admitted = window.uncharged.find((each) => each.bucket === bucket);
+    const { state } = window;
+    let admitted = window.uncharged.find((each) => each.bucket === bucket && rootIn(each.state) === rootIn(state));
     if (admitted === undefined) {
-      admitted = { bucket, units: 0, returned: 0, isCharged: false };
+      admitted = { state, bucket, units: 0, returned: 0, isCharged: false };
       window.uncharged = [...mergeExpired(window.uncharged, this.#nowMs()), admitted];
     }
     admitted.units += units;
-    const countdown = this.#countdown(grant);
     this.#charging.start(CHARGE_INTERVAL_MS);
+    const countdowns = counts.map((count) => this.#countdown(count));
     return {
       outcome: 'admitted',
       mode: 'local',
@@ -184,26 +212,45 @@ export class LocalWindows {
         giveBack(window, admitted, units);
         if (inPeriod) inPeriod.period.admitted -= units;
       },
-      remaining: (index) => (index === 0 ? counts[0].free : (inPeriod?.left ?? 0)),
-      resetSeconds: (index) => (index === 0 || !inPeriod ? countdown() : secondsToEnd(inPeriod.limit, clock.nowMs())),
+      // After the windows comes the period.
+      remaining: (index) => counts[index]?.free ?? inPeriod?.left ?? 0,
+      resetSeconds: (index) =>
+        countdowns[index]?.() ?? (inPeriod ? secondsToEnd(inPeriod.limit, clock.nowMs()) : MAX_WAIT_SECONDS),
     };
   }
 
-  #refused({ state }: LocalWindow, grant: Grant): Admission {
-    const [hour] = state.settings.limits;
-    const violated = [{ ...hour, remaining: grant.counts[0].free }] as const;
-    return { outcome: 'refused', mode: 'local', violated, resetSeconds: this.#countdown(grant) };
+  #refused({ state }: LocalWindow, units: number, { counts }: Grant): Admission {
+    const short = windowsIn(state.settings.limits).flatMap((limit, index) => {
+      const count = counts[index];
+      return count && count.free < units ? [{ violation: { ...limit, remaining: count.free }, count }] : [];
+    });
+    const countdowns = short.map(({ count }) => this.#countdown(count));
+    // At least one: the grant was smaller than the need.
+    const violated = short.map(({ violation }) => violation) as readonly Violation[] as NonEmpty<Violation>;
+    const resetSeconds = (index: number) => countdowns[index]?.() ?? MAX_WAIT_SECONDS;
+    return { outcome: 'refused', mode: 'local', violated, resetSeconds };
   }
 
-  #countdown(grant: Grant): () => number {
+  #countdown(count: LimitCount): () => number {
     const { clock } = this.#options;
-    const [hour] = grant.counts;
     // Never, if a request takes more than the share: the store may have as many.
-    const until = hour.waitMs < 0 ? Number.POSITIVE_INFINITY : moreAt(hour, clock.monotonicMs());
+    const until = count.waitMs < 0 ? Number.POSITIVE_INFINITY : moreAt(count, clock.monotonicMs());
     return () => Math.min(MAX_WAIT_SECONDS, secondsUntil(until, clock.monotonicMs()));
   }
 
   #windowOf(state: LimitedCustomer): LocalWindow {
+    const window = this.#windowOfCustomer(state);
+    const { ceiling } = state.settings;
+    if (ceiling === undefined) return window;
+    const { limit, usageResetAt: resetAt } = ceiling;
+    const known = window.keys.get(limit.root);
+    // Keys with one root may disagree: only a later reset begins a new window.
+    if (known === undefined || resetAt > known.resetAt)
+      window.keys.set(limit.root, { hash: new MemoryHash(), resetAt });
+    return window;
+  }
+
+  #windowOfCustomer(state: LimitedCustomer): LocalWindow {
     const { customer, settings } = state;
     const known = this.#windows.get(customer);
     if (known !== undefined && known.settings.createdAt === settings.createdAt) {
@@ -217,7 +264,7 @@ export class LocalWindows {
     }
     // Those of a deleted customer count nowhere.
     const hash = new MemoryHash();
-    const window: LocalWindow = { state, settings, hash, uncharged: [], charge: undefined, advance: undefined };
+    const window: LocalWindow = { state, settings, hash, keys: new Map(), uncharged: [], charge: undefined };
     this.#windows.set(customer, window);
     this.#forgetting.start(FORGET_INTERVAL_MS);
     return window;
@@ -235,15 +282,24 @@ export class LocalWindows {
     return Math.floor(this.#originMs + monotonicMs / CLOCK_DRIFT);
   }
 
-  #chargeInAdvance(window: LocalWindow, { lastReply }: LimitedCustomer, nowMs: number): void {
-    const { advance } = window;
-    if (lastReply === undefined || (advance && advance.learntAt >= lastReply.receivedAt)) return;
-    if (advance) refund(window.hash, [{ epoch: EPOCH, bucket: advance.bucket, units: advance.units }]);
-    const holdEndMs = this.#timeOf(lastReply.receivedAt) + LONG_LEASE.holdMs;
-    const units = Math.ceil(lastReply.counts[0].used / this.#options.instances());
-    charge(window.hash, HOURLY, nowMs, [{ ageMs: nowMs - holdEndMs, units }], EPOCH);
+  #chargeInAdvance(window: LocalWindow, nowMs: number): void {
+    const { state } = window;
+    const ofCustomer = replyOf(state);
+    if (ofCustomer) this.#chargeUsed(window, ofCustomer.counts[0].used, ofCustomer.receivedAt, nowMs);
+    const counter = window.keys.get(rootIn(state) ?? '');
+    const count = state.lastReply?.counts.find(({ policy }) => policy === 'key');
+    if (counter && count && state.lastReply) this.#chargeUsed(counter, count.used, state.lastReply.receivedAt, nowMs);
+  }
+
+  #chargeUsed(counter: LocalCounter, used: number, learntAt: number, nowMs: number): void {
+    const { advance, hash } = counter;
+    if (advance && advance.learntAt >= learntAt) return;
+    if (advance) refund(hash, [{ epoch: EPOCH, bucket: advance.bucket, units: advance.units }]);
+    const holdEndMs = this.#timeOf(learntAt) + LONG_LEASE.holdMs;
+    const units = Math.ceil(used / this.#options.instances());
+    charge(hash, HOURLY, nowMs, [{ ageMs: nowMs - holdEndMs, units }], EPOCH);
     const bucket = Math.floor(holdEndMs / HOURLY.bucketMs);
-    window.advance = { learntAt: lastReply.receivedAt, bucket, units };
+    counter.advance = { learntAt, bucket, units };
   }
 
   /** Charges one customer at a time, because the store has only just recovered. Resolves to the ms until the next round. */
@@ -266,26 +322,40 @@ export class LocalWindows {
     if (charge === undefined) return true;
     try {
       const { limits } = state.settings;
-      const { used, period } = await windows.charge(
+      const { used, usedOfKeys, period } = await windows.charge(
         state.customer,
         // A unit's request begins upstream before its bucket ends, so that end is the latest possible time.
-        charge.charged.map(({ bucket, units, grant: { id: grant } }) => {
-          return { grant, ageMs: nowMs - (bucket + 1) * HOURLY.bucketMs, units };
+        charge.charged.map(({ state, bucket, units, grant: { id: grant } }) => {
+          return { grant, ageMs: nowMs - (bucket + 1) * HOURLY.bucketMs, units, root: rootIn(state) };
         }),
         periodIn(limits),
       );
       window.charge = undefined;
-      for (const each of charge.charged) {
-        refund(window.hash, [{ epoch: EPOCH, bucket: each.bucket, units: each.units }]);
-        each.isCharged = true;
-        state.leases.refund(each.grant, each.returned);
-      }
       const receivedAt = clock.monotonicMs();
-      const free = Math.max(0, limits[0].amount - used);
-      const hour = { policy: 'hourly', free, used, waitMs: 0, epoch: '', holdEndMs: 0 } as const;
-      state.lastReply = { counts: period ? [hour, period] : [hour], receivedAt };
+      const countOf = ({ policy, amount }: WindowLimit, counted: number): LimitCount => {
+        return { policy, free: Math.max(0, amount - counted), used: counted, waitMs: 0, epoch: '', holdEndMs: 0 };
+      };
+      const ofPeriod = period ? [period] : [];
+      const hour = countOf(limits[0], used);
+      (state.main ?? state).lastReply = { counts: [hour, ...ofPeriod], receivedAt };
+      for (const each of charge.charged) {
+        const key = keyIn(each.state.settings.limits);
+        const usedOfKey = key && usedOfKeys.get(key.root);
+        // What a damaged window of the key does not count goes on counting here.
+        if (key && usedOfKey === undefined) refund(window.hash, [refundOf(each, each.units)]);
+        else refundIn(window, each, each.units);
+        if (key && usedOfKey !== undefined) {
+          each.state.lastReply = { counts: [hour, countOf(key, usedOfKey), ...ofPeriod], receivedAt };
+        }
+        each.isCharged = true;
+        each.state.leases.refund(each.grant, each.returned);
+      }
       // Charged now, because the state may be evicted before the next outage.
-      this.#chargeInAdvance(window, state, this.#nowMs());
+      this.#chargeUsed(window, used, receivedAt, this.#nowMs());
+      for (const [root, usedOfKey] of usedOfKeys) {
+        const counter = window.keys.get(root);
+        if (counter) this.#chargeUsed(counter, usedOfKey, receivedAt, this.#nowMs());
+      }
       return true;
     } catch (error) {
       if (!(error instanceof NotRunError)) charge.sinceMs ??= sentAt;
@@ -310,7 +380,8 @@ export class LocalWindows {
   #forgetEmpty(): void {
     const nowMs = this.#nowMs();
     for (const [customer, window] of this.#windows) {
-      const [{ used }] = reserveIn(window.hash, nowMs, 0, 1, 0).counts;
+      const used = usedIn(window.hash, nowMs);
+      for (const [root, { hash }] of window.keys) if (usedIn(hash, nowMs) === 0) window.keys.delete(root);
       const { period } = window;
       const limit = periodIn(window.settings.limits);
       const isPresent = limit && period?.startHour === periodOf(limit, this.#options.clock.nowMs()).startHour;
@@ -320,16 +391,48 @@ export class LocalWindows {
   }
 }
 
-function reserveIn(hash: MemoryHash, nowMs: number, need: number, amount: number, holdMs: number): Grant {
-  const request: WindowRequest = { need, heaviest: Math.max(1, need), ahead: 0, limits: hourly(amount), holdMs };
-  return reserve(() => hash, HOURLY, nowMs, request, EPOCH);
+function reserveIn(
+  window: LocalWindow,
+  nowMs: number,
+  need: number,
+  limits: NonEmpty<WindowLimit>,
+  holdMs: number,
+): Grant {
+  const request: WindowRequest = { need, heaviest: need, ahead: 0, limits, holdMs };
+  return reserve((root) => window.keys.get(root ?? '')?.hash ?? window.hash, HOURLY, nowMs, request, EPOCH);
 }
 
-function giveBack({ hash, state }: LocalWindow, admitted: LocalUnits, units: number): void {
-  const { bucket, grant, isCharged } = admitted;
+function usedIn(hash: MemoryHash, nowMs: number): number {
+  const request: WindowRequest = { need: 0, ahead: 0, limits: hourly(1), holdMs: 0 };
+  return reserve(() => hash, HOURLY, nowMs, request, EPOCH).counts[0].used;
+}
+
+/** Returns the root of the key by which a state's requests are admitted, if it has a limit. */
+function rootIn({ settings }: LimitedCustomer): WindowRoot {
+  return settings.ceiling?.limit.root;
+}
+
+/** Returns the last reply about the customer. */
+function replyOf({ main, lastReply }: LimitedCustomer): LastReply | undefined {
+  return main === undefined ? lastReply : main.lastReply;
+}
+
+function refundOf({ bucket }: LocalUnits, units: number): WindowRefund {
+  return { epoch: EPOCH, bucket, units };
+}
+
+/** Takes units out of all windows that count them. */
+function refundIn({ hash, keys }: LocalWindow, admitted: LocalUnits, units: number): void {
+  refund(hash, [refundOf(admitted, units)]);
+  const counter = keys.get(rootIn(admitted.state) ?? '');
+  if (counter) refund(counter.hash, [refundOf(admitted, units)]);
+}
+
+function giveBack(window: LocalWindow, admitted: LocalUnits, units: number): void {
+  const { state, grant, isCharged } = admitted;
   if (grant === undefined) {
     admitted.units -= units;
-    refund(hash, [{ epoch: EPOCH, bucket, units }]);
+    refundIn(window, admitted, units);
   } else if (!isCharged) {
     // Refunded once the charge is answered: a refund that overtakes it would make it void.
     admitted.returned += units;
@@ -362,7 +465,9 @@ function hasUncharged({ uncharged, charge }: LocalWindow): boolean {
 function mergeExpired(uncharged: readonly LocalUnits[], nowMs: number): readonly LocalUnits[] {
   const isExpired = ({ bucket }: LocalUnits) => dropTimeMs(bucket, HOURLY) <= nowMs;
   const expired = uncharged.filter(isExpired);
-  if (expired.length < 2) return uncharged;
+  const [first, second] = expired;
+  if (first === undefined || second === undefined) return uncharged;
   const units = expired.reduce((sum, each) => sum + each.units, 0);
-  return [{ bucket: 0, units, returned: 0, isCharged: false }, ...uncharged.filter((each) => !isExpired(each))];
+  const merged = { state: first.state, bucket: 0, units, returned: 0, isCharged: false };
+  return [merged, ...uncharged.filter((each) => !isExpired(each))];
 }

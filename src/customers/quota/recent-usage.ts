@@ -1,5 +1,6 @@
 import type { Clock } from '../../base/clock.ts';
 import { LruMap } from '../../base/lru-map.ts';
+import { keyIn } from '../../store/windows.ts';
 import { areSameSettings } from './customer-state.ts';
 import { type QuotaSettings, type Usage, usageAfter } from './hourly-quota.ts';
 import type { LeasedQuota } from './leased-quota.ts';
@@ -11,7 +12,14 @@ interface Read {
   readonly settings: QuotaSettings;
   readonly usage: Promise<Usage>;
   /** Undefined while the store call is in flight, and after it failed. */
-  result: { readonly usage: Usage; readonly admitted: number; readonly goodUntilMs: number } | undefined;
+  result:
+    | {
+        readonly usage: Usage;
+        readonly admitted: number;
+        readonly admittedOfKey: number;
+        readonly goodUntilMs: number;
+      }
+    | undefined;
   isUnderWay: boolean;
 }
 
@@ -30,7 +38,7 @@ interface RecentUsageOptions {
  */
 export class RecentUsage {
   readonly #options: RecentUsageOptions;
-  /** By customer, and by the units if those are not 1. */
+  /** By customer or by the key with a limit, and by the units if those are not 1. */
   readonly #reads: LruMap<string, Read>;
 
   constructor(options: RecentUsageOptions) {
@@ -40,7 +48,8 @@ export class RecentUsage {
 
   /** Returns {@link LeasedQuota.usage}. Rejects with StoreUnavailableError; failures are not reused. */
   of(customer: string, settings: QuotaSettings, units = 1): Promise<Usage> {
-    const id = units === 1 ? customer : `${customer} ${units}`;
+    const of = settings.ceiling?.leases ?? customer;
+    const id = units === 1 ? of : `${of} ${units}`;
     const read = this.#reads.get(id);
     if (read && areSameSettings(read.settings, settings)) {
       if (read.isUnderWay) return read.usage;
@@ -50,15 +59,17 @@ export class RecentUsage {
     return this.#read(id, customer, settings, units);
   }
 
-  #reusable(customer: string, { result }: Read): Usage | undefined {
+  #reusable(customer: string, { result, settings }: Read): Usage | undefined {
     const { hourly, storeIsUp, clock } = this.#options;
     if (result === undefined || clock.monotonicMs() >= result.goodUntilMs || !storeIsUp(customer)) return undefined;
-    const { usage, admitted } = result;
+    const { usage, admitted, admittedOfKey } = result;
     const since = Math.max(0, hourly.admitted(customer) - admitted);
     if (since === 0) return usage;
+    const root = settings.ceiling?.limit.root;
+    const sinceOfKey = root === undefined ? 0 : Math.max(0, hourly.admitted(customer, root) - admittedOfKey);
     // Only the store knows when the first unit of an empty window will expire.
-    if (usage.used === 0) return undefined;
-    return usageAfter(usage, since);
+    if (usage.used === 0 || (sinceOfKey > 0 && usage.key?.used === 0)) return undefined;
+    return usageAfter(usage, since, sinceOfKey);
   }
 
   #read(id: string, customer: string, settings: QuotaSettings, units: number): Promise<Usage> {
@@ -70,7 +81,11 @@ export class RecentUsage {
       (result) => {
         read.isUnderWay = false;
         const goodUntilMs = clock.monotonicMs() + REUSE_MS;
-        read.result = { usage: result, admitted: hourly.admitted(customer), goodUntilMs };
+        const [admitted, admittedOfKey] = [
+          hourly.admitted(customer),
+          hourly.admitted(customer, keyIn(settings.limits)?.root),
+        ];
+        read.result = { usage: result, admitted, admittedOfKey, goodUntilMs };
       },
       () => {
         read.isUnderWay = false;

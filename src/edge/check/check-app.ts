@@ -114,7 +114,7 @@ export function createCheckApp(parts: CheckAppParts): Express {
   const decision = createDecision(parts, {
     ...handlersWith(recorder),
     // Requests in progress are not limited: the gateway does not see when one ends that it did not forward.
-    decideQuota: (customer, units) => quota.decide(customer, units, false),
+    decideQuota: (customer, units, ceiling) => quota.decide(customer, units, ceiling, false),
   });
   const dryRun = createDryRun();
   const { refuse } = decision;

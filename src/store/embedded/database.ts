@@ -191,6 +191,35 @@ const MIGRATIONS = [
     PRIMARY KEY (customer, field)
   ) STRICT, WITHOUT ROWID;
 `,
+  `
+  ALTER TABLE api_key ADD COLUMN requests_per_hour TEXT;
+  ALTER TABLE api_key ADD COLUMN root TEXT;
+  ALTER TABLE api_key ADD COLUMN usage_reset_at TEXT;
+  ALTER TABLE window RENAME TO former_window;
+  ALTER TABLE bucket RENAME TO former_bucket;
+  CREATE TABLE window (
+    customer TEXT NOT NULL,
+    root TEXT NOT NULL,
+    epoch TEXT NOT NULL,
+    used INTEGER NOT NULL,
+    oldest INTEGER NOT NULL,
+    newest INTEGER NOT NULL,
+    hold_end_ms INTEGER NOT NULL,
+    PRIMARY KEY (customer, root)
+  ) STRICT, WITHOUT ROWID;
+  CREATE TABLE bucket (
+    customer TEXT NOT NULL,
+    root TEXT NOT NULL,
+    bucket INTEGER NOT NULL,
+    units INTEGER NOT NULL,
+    PRIMARY KEY (customer, root, bucket)
+  ) STRICT, WITHOUT ROWID;
+  INSERT INTO window SELECT customer, '', epoch, used, oldest, newest, hold_end_ms FROM former_window;
+  INSERT INTO bucket SELECT customer, '', bucket, units FROM former_bucket;
+  DROP TABLE former_window;
+  DROP TABLE former_bucket;
+  CREATE INDEX window_by_newest ON window (newest);
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

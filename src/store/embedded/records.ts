@@ -145,6 +145,8 @@ export function embeddedRecords(
         return customerFrom(customerRow(id));
       }),
 
+    resetKeyWindow: (customer, root) => transact('reset_usage', () => reset(hashOf(customer, root))),
+
     resetPeriod: (id, resetAt, period) =>
       transact('reset_usage', (): CustomerRecord | undefined => {
         forgivePeriod(sqlitePeriods(sql, id), period, clock.nowMs());

@@ -22,7 +22,7 @@ import {
   type WindowHash,
   type WindowHead,
 } from '../window-arithmetic.ts';
-import { hourly, type WindowStore } from '../windows.ts';
+import { keyIn, rootsWith, type WindowRoot, type WindowStore } from '../windows.ts';
 import type { EmbeddedContext } from './database.ts';
 import type { Sql } from './sql.ts';
 
@@ -46,7 +46,7 @@ export function embeddedWindows(
 ): Pick<Store, 'windows' | 'usages' | 'periods'> {
   const hashOf = sqliteHashes(sql);
   const countersOf = (customer: string): CustomerCounters => ({
-    windowOf: () => hashOf(customer),
+    windowOf: (root) => hashOf(customer, root),
     periods: sqlitePeriods(sql, customer),
     notes: grantNotes(sql, customer),
     addToHistory: (hour, units) => addToHistory(customer, hour, units),
@@ -63,7 +63,7 @@ export function embeddedWindows(
       checkRequest(request);
       return transactOrNot('reserve', () => {
         const nowMs = clock.nowMs();
-        const isNew = hashOf(customer).head() === undefined;
+        const isNew = hashOf(customer, keyIn(request.limits)?.root).head() === undefined;
         const grant = reserveOnce(countersOf(customer), HOURLY, nowMs, request, newEpoch());
         if (isNew && grant.granted > 0) removeIdle(sql, nowMs);
         const hour = Math.floor(nowMs / HOUR_MS);
@@ -73,8 +73,8 @@ export function embeddedWindows(
       });
     },
 
-    refund: (customer, refunds) =>
-      transactOrNot('refund', () => refundOnce(countersOf(customer), hourly(0), clock.nowMs(), refunds)),
+    refund: (customer, refunds, root) =>
+      transactOrNot('refund', () => refundOnce(countersOf(customer), rootsWith(root), clock.nowMs(), refunds)),
 
     async charge(customer, charged, period) {
       checkCharge(charged);
@@ -88,16 +88,16 @@ export function embeddedWindows(
     usedOf: (requested) =>
       run('read_usages', () => {
         const nowMs = clock.nowMs();
-        return requested.map(({ customer }) => unitsCounted(hashOf(customer).buckets(), HOURLY, nowMs));
+        return requested.map(({ customer, root }) => unitsCounted(hashOf(customer, root).buckets(), HOURLY, nowMs));
       }),
     presentPeriodsOf: (requested) =>
       run('read_usages', () => {
         const nowMs = clock.nowMs();
         return requested.map(({ customer, period }) => countInPeriod(sqlitePeriods(sql, customer), period, nowMs, 0));
       }),
-    settledOf: (customer) =>
+    settledOf: (customer, root) =>
       run('read_usages', () => {
-        const hash = hashOf(customer);
+        const hash = hashOf(customer, root);
         return unitsSettled(hash.buckets(), HOURLY, clock.nowMs(), hash.head()?.holdEndMs ?? 0);
       }),
   };
@@ -149,30 +149,35 @@ export function sqlitePeriods(sql: Sql, customer: string): PeriodHash {
   };
 }
 
-/** Returns a function that gives access to one customer's stored window. Call its methods only inside a transaction. */
-export function sqliteHashes(sql: Sql): (customer: string) => WindowHash {
-  return (customer) => ({
+/**
+ * Returns a function that gives access to a stored window of a customer: that of its hour, in which the root is '', or of
+ * a key. Call its methods only inside a transaction.
+ */
+export function sqliteHashes(sql: Sql): (customer: string, root?: WindowRoot) => WindowHash {
+  return (customer, root = '') => ({
     head: () =>
       sql.get<WindowHead>`
-        SELECT epoch, used, oldest, newest, hold_end_ms AS holdEndMs FROM window WHERE customer = ${customer}`,
+        SELECT epoch, used, oldest, newest, hold_end_ms AS holdEndMs FROM window
+        WHERE customer = ${customer} AND root = ${root}`,
     setHead: ({ epoch, used, oldest, newest, holdEndMs }) => {
       sql.run`
-        INSERT OR REPLACE INTO window (customer, epoch, used, oldest, newest, hold_end_ms)
-        VALUES (${customer}, ${epoch}, ${used}, ${oldest}, ${newest}, ${holdEndMs})`;
+        INSERT OR REPLACE INTO window (customer, root, epoch, used, oldest, newest, hold_end_ms)
+        VALUES (${customer}, ${root}, ${epoch}, ${used}, ${oldest}, ${newest}, ${holdEndMs})`;
     },
     units: (bucket) =>
-      sql.get<{ units: number }>`SELECT units FROM bucket WHERE customer = ${customer} AND bucket = ${bucket}`?.units,
+      sql.get<{ units: number }>`
+        SELECT units FROM bucket WHERE customer = ${customer} AND root = ${root} AND bucket = ${bucket}`?.units,
     add: (bucket, units) => {
       sql.run`
-        INSERT INTO bucket (customer, bucket, units) VALUES (${customer}, ${bucket}, ${units})
+        INSERT INTO bucket (customer, root, bucket, units) VALUES (${customer}, ${root}, ${bucket}, ${units})
         ON CONFLICT DO UPDATE SET units = units + excluded.units`;
     },
     delete: (bucket) => {
-      sql.run`DELETE FROM bucket WHERE customer = ${customer} AND bucket = ${bucket}`;
+      sql.run`DELETE FROM bucket WHERE customer = ${customer} AND root = ${root} AND bucket = ${bucket}`;
     },
     buckets: () => {
       const rows = sql.all<{ bucket: number; units: number }>`
-        SELECT bucket, units FROM bucket WHERE customer = ${customer}`;
+        SELECT bucket, units FROM bucket WHERE customer = ${customer} AND root = ${root}`;
       return rows.map(({ bucket, units }) => [bucket, units] as const);
     },
   });
@@ -180,10 +185,10 @@ export function sqliteHashes(sql: Sql): (customer: string) => WindowHash {
 
 function removeIdle(sql: Sql, nowMs: number): void {
   const oldestInUse = Math.floor((nowMs - HOURLY.windowMs - IDLE_MARGIN_MS) / HOURLY.bucketMs);
-  const idle = sql.all<{ customer: string }>`
-    SELECT customer FROM window WHERE newest < ${oldestInUse} ORDER BY newest LIMIT ${REMOVALS_PER_NEW_WINDOW}`;
-  for (const { customer } of idle) {
-    sql.run`DELETE FROM window WHERE customer = ${customer}`;
-    sql.run`DELETE FROM bucket WHERE customer = ${customer}`;
+  const idle = sql.all<{ customer: string; root: string }>`
+    SELECT customer, root FROM window WHERE newest < ${oldestInUse} ORDER BY newest LIMIT ${REMOVALS_PER_NEW_WINDOW}`;
+  for (const { customer, root } of idle) {
+    sql.run`DELETE FROM window WHERE customer = ${customer} AND root = ${root}`;
+    sql.run`DELETE FROM bucket WHERE customer = ${customer} AND root = ${root}`;
   }
 }

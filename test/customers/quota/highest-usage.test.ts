@@ -11,7 +11,7 @@ function stateOf(customer: string, used: number, limit: number, { saidAgoMs = 0,
     customer,
     settings: { limits: hourly(limit), usageResetAt: '' },
     lastReply: { counts: [{ ...COUNT, free: limit - used, used }] as const, receivedAt: NOW_MS - saidAgoMs },
-    leases: { unusedUnits: leased },
+    unusedUnits: () => leased,
   };
 }
 

@@ -675,7 +675,7 @@ test("a late read of one customer's usage sends no other customer to its local s
     },
   };
   const quota = new LeasedQuota({
-    windows: { reserve, refund: async () => 0, charge: async () => ({ used: 0 }) },
+    windows: { reserve, refund: async () => 0, charge: async () => ({ used: 0, usedOfKeys: new Map() }) },
     storeIsUp: () => true,
     withoutStore: refusing,
     clock: machine,

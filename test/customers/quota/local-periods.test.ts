@@ -44,7 +44,7 @@ function setUp({
       charge: async (_customer, charged: readonly ChargedUnits[], period) => {
         world.reports.push(period);
         for (const { units } of charged) world.counted += units;
-        return { used: 0, period: countOf() };
+        return { used: 0, usedOfKeys: new Map(), period: countOf() };
       },
     },
     storeIsUp: () => world.storeIsUp,

@@ -52,7 +52,7 @@ function setUp({ limit = 12, instances = 3, rate = 1 } = {}) {
         await world.answered;
         if (world.outcome === 'refused') throw new NotRunError('OOM');
         if (world.outcome === 'unknown') throw new StoreUnavailableError('the connection was cut');
-        return { used: world.used };
+        return { used: world.used, usedOfKeys: new Map() };
       },
     },
     storeIsUp: () => world.storeIsUp,

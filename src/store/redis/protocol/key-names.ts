@@ -16,6 +16,8 @@ export function redisKeyNames(prefix: string) {
   const notifySecret = (customer: string) => `${prefix}:notify-secret:{${customer}}`;
   const installed = `${prefix}:installed`;
   const maintenance = `${prefix}:maintenance`;
+  const window = (customer: string, root?: string) =>
+    root === undefined ? `${prefix}:window:{${customer}}` : `${prefix}:window:{${customer}}:${root}`;
   const keyRecords = family(':key:');
   const customerRecords = family(':customer:{', '}');
 
@@ -47,8 +49,8 @@ export function redisKeyNames(prefix: string) {
     customerKeySets: family(':customer-keys:{', '}'),
     /** Sorted set: the ids of keys, by the time of their last use in milliseconds. */
     keyUses: `${prefix}:key-uses`,
-    /** Hash: the customer's hourly window. */
-    window: (customer: string) => `${prefix}:window:{${customer}}`,
+    /** Hash: the customer's hourly window; with a root, that of one of its keys. */
+    window,
     /** Hash: grants of the customer that are not settled, by id. */
     grants: (customer: string) => `${prefix}:grants:{${customer}}`,
     /** Hash: what the customer's days and months count. */

@@ -40,11 +40,13 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
     return deleted.length;
   };
 
-  const deleteKeysOf = async (op: StoreOp, customer: string): Promise<number> => {
+  /** Adds the roots of the keys to `roots`. */
+  const deleteKeysOf = async (op: StoreOp, customer: string, roots: Set<string>): Promise<number> => {
     let deleted = 0;
     for await (const ids of index.idsOf(op, customer)) {
       const entries = await index.read(op, ids);
       const own = entries.filter(({ record }) => record?.customer === customer);
+      for (const { id, record } of own) roots.add(record?.root ?? id);
       deleted += await deleteKeys(op, own);
       const others = entries.filter(({ record }) => record === undefined);
       await sendEach(connection, op, others, ({ id }) => ['zrem', names.keyUses, id]);
@@ -76,13 +78,15 @@ export function redisDeletion(index: KeyIndex, forgetUsage: (op: StoreOp, custom
       ];
       let deletedKeys = 0;
       let deleted: unknown = 0;
+      const roots = new Set<string>();
       while (deleted === 0) {
-        deletedKeys += await deleteKeysOf(op, customer);
+        deletedKeys += await deleteKeysOf(op, customer, roots);
         deleted = await connection.run(op, () => deleteKeylessCustomer(...perCustomer));
       }
       await forgetUsage(op, customer);
       // A unit granted meanwhile began a window again. Its refund would be subtracted from the history of the next customer
       // of this id. HDEL deletes the record with its only field, but not that of a customer created again.
+      await sendEach(connection, op, [...roots], (root) => ['del', names.window(customer, root)]);
       await sendAll(connection, op, [
         ['del', names.window(customer), names.grants(customer), names.period(customer)],
         ['hdel', record, 'deleting'],

@@ -287,6 +287,11 @@ export function redisRecords(options: RedisRecordsOptions): RecordStore {
         return [name, customerRecordFrom(customer, named(CUSTOMER_FIELDS, values))];
       }),
 
+    async resetKeyWindow(customer, root) {
+      const [window, record] = [names.window(customer, root), names.customerRecord(customer)];
+      await background.run('reset_usage', () => resetUsage(window, record, names.grants(customer)));
+    },
+
     resetPeriod: (customer, resetAt, period) =>
       runProven('reset_usage', async () => {
         const name = names.customerRecord(customer);

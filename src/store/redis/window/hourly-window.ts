@@ -18,6 +18,7 @@ import type { Clock } from '../../../base/clock.ts';
 import { Throttle } from '../../../base/throttle.ts';
 import { uniqueIds } from '../../../base/unique-ids.ts';
 import { NotRunError, StoreUnavailableError } from '../../errors.ts';
+import { rootsIn } from '../../grants.ts';
 import type { StoreObserver } from '../../observer.ts';
 import type { UsageRetention } from '../../usage-history.ts';
 import { checkCharge, checkRequest, HOURLY, type WindowShape } from '../../window-arithmetic.ts';
@@ -25,10 +26,10 @@ import {
   type ChargedUnits,
   type Grant,
   hourly,
+  keyIn,
   type PeriodLimit,
   type Refund,
   type ReserveRequest,
-  type WindowLimit,
   type WindowStore,
   windowsIn,
 } from '../../windows.ts';
@@ -65,8 +66,6 @@ const DAMAGED_CUSTOMERS = 1000;
 
 /** Of a call that only refunds. */
 const NOTHING = hourly(0);
-/** Which name the window of a policy has. */
-const WINDOWS = { hourly: 'window' } as const satisfies Record<WindowLimit['policy'], keyof RedisKeyNames>;
 
 interface WindowCommands {
   /** The library's name for reserve.lua with one window. */
@@ -78,6 +77,8 @@ interface WindowCommands {
 
 /** A reservation or refund that waits for the end of the turn, or for its reply. */
 interface WindowCall {
+  /** Of its first window. */
+  readonly name: string;
   readonly request: ReserveRequest;
   readonly op: 'reserve' | 'refund';
   resolve(result: Reserved): void;
@@ -85,8 +86,7 @@ interface WindowCall {
 }
 
 interface ConsumeOptions {
-  /** By the name of their first window. */
-  readonly calls: ReadonlyMap<string, WindowCall>;
+  readonly calls: readonly WindowCall[];
 }
 
 export interface HourlyWindowOptions {
@@ -108,7 +108,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   readonly #damageReports: Throttle;
   /** Not random each time: every reservation needs an epoch, in case its window is new. */
   readonly #newEpoch = uniqueIds();
-  /** The calls of this turn, by the name of their first window. */
+  /** The calls of this turn, by the name of their last window. */
   #turn = new Map<string, WindowCall>();
 
   constructor({ shape = HOURLY, retention, ...options }: HourlyWindowOptions) {
@@ -122,7 +122,7 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
       duration: shape.windowMs / 1000,
     });
     connection.client.defineCommand('tollgateReserve', { lua: RESERVE_LUA });
-    connection.client.defineCommand('tollgateCharge', { numberOfKeys: 1, lua: CHARGE_LUA });
+    connection.client.defineCommand('tollgateCharge', { lua: CHARGE_LUA });
     this.#commands = connection.client as RedisClient & WindowCommands;
     this.#options = { ...options, shape, retention };
     this.#refusals = new WriteRefusals(clock, (reason) => observer.refusing?.(reason));
@@ -148,24 +148,24 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
   }
 
   reserve(request: ReserveRequest): Promise<Grant> {
-    return this.#add(this.#options.names.window(request.customer), request, 'reserve');
+    return this.#add(request, 'reserve');
   }
 
-  async refund(customer: string, refunds: readonly Refund[]): Promise<number> {
-    const name = this.#options.names.window(customer);
-    const request: ReserveRequest = { customer, grant: '', need: 0, ahead: 0, limits: NOTHING, holdMs: 0, refunds };
-    const { refunded } = await this.#add(name, request, 'refund');
+  async refund(customer: string, refunds: readonly Refund[], root?: string): Promise<number> {
+    const limits = root === undefined ? NOTHING : ([...NOTHING, { policy: 'key', amount: 0, root }] as const);
+    const request: ReserveRequest = { customer, grant: '', need: 0, ahead: 0, limits, holdMs: 0, refunds };
+    const { refunded } = await this.#add(request, 'refund');
     return refunded;
   }
 
   async charge(customer: string, charged: readonly ChargedUnits[], period?: PeriodLimit) {
     checkCharge(charged);
     const { connection, names, retention, shape } = this.#options;
-    const name = names.window(customer);
+    const windows = [undefined, ...rootsIn(charged)].map((root) => names.window(customer, root));
     const args = chargeArguments(charged, period, shape, this.#newEpoch(), retention);
     try {
       return await connection.run('report', async () =>
-        parseCharged(await this.#commands.tollgateCharge(name, ...args), period),
+        parseCharged(await this.#commands.tollgateCharge(windows.length, ...windows, ...args), charged, period),
       );
     } catch (error) {
       throw notRunOr(error);
@@ -181,13 +181,12 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     { calls }: ConsumeOptions,
   ): Promise<readonly (Reserved | Error)[]> {
     const { connection, retention, shape } = this.#options;
-    const waiting = [...calls.values()];
-    const op = waiting.some((call) => call.op === 'reserve') ? 'reserve' : 'refund';
+    const op = calls.some((call) => call.op === 'reserve') ? 'reserve' : 'refund';
     return connection.run(op, async () => {
-      const requests = waiting.map(({ request }) => request);
+      const requests = calls.map(({ request }) => request);
       const args = reserveArguments(requests, shape, this.#newEpoch(), retention);
-      const windows = waiting.flatMap(({ request: { customer, limits } }) =>
-        windowsIn(limits).map(({ policy }) => this.#options.names[WINDOWS[policy]](customer)),
+      const windows = calls.flatMap(({ request: { customer, limits } }) =>
+        windowsIn(limits).map(({ root }) => this.#options.names.window(customer, root)),
       );
       const { rlflxIncr, tollgateReserve } = this.#commands;
       const reply = await (windows.length === 1
@@ -214,37 +213,40 @@ export class HourlyWindow extends RateLimiterRedis implements WindowStore {
     resolve(this._getRateLimiterRes(name, points, consumed));
   }
 
-  /** Adds a call to those of this turn. A second call for a window comes after the first. */
-  #add(name: string, request: ReserveRequest, op: WindowCall['op']): Promise<Reserved> {
+  /** Adds a call to those of this turn. A second call for the same windows comes after the first. */
+  #add(request: ReserveRequest, op: WindowCall['op']): Promise<Reserved> {
     return new Promise((resolve, reject) => {
       checkRequest(request);
-      const call = { request, op, resolve, reject };
-      const { connection } = this.#options;
+      const { connection, names } = this.#options;
+      const { customer, limits } = request;
+      const name = names.window(customer);
+      const call = { name, request, op, resolve, reject };
       if (connection.isCluster) {
-        void this.#send(new Map([[name, call]]));
+        void this.#send([call]);
         return;
       }
-      if (this.#turn.has(name) || this.#turn.size === MAX_RESERVATIONS_PER_CALL) this.#sendTurn();
+      const key = keyIn(limits);
+      const last = key ? names.window(customer, key.root) : name;
+      if (this.#turn.has(last) || this.#turn.size === MAX_RESERVATIONS_PER_CALL) this.#sendTurn();
       if (this.#turn.size === 0) connection.client.atEndOfTurn(() => this.#sendTurn());
-      this.#turn.set(name, call);
+      this.#turn.set(last, call);
     });
   }
 
   #sendTurn(): void {
     if (this.#turn.size === 0) return;
-    const calls = this.#turn;
+    const calls = [...this.#turn.values()] as const;
     this.#turn = new Map();
     void this.#send(calls);
   }
 
-  async #send(calls: ReadonlyMap<string, WindowCall>): Promise<void> {
-    const waiting = [...calls.values()];
-    const [name = ''] = calls.keys();
+  async #send(calls: readonly WindowCall[]): Promise<void> {
+    const [{ name } = { name: '' }] = calls;
     try {
-      const { consumed } = (await this.consume(name, waiting.length, { calls })) as ConsumedRes;
-      for (const [index, call] of waiting.entries()) this.#settle(call, consumed[index]);
+      const { consumed } = (await this.consume(name, calls.length, { calls })) as ConsumedRes;
+      for (const [index, call] of calls.entries()) this.#settle(call, consumed[index]);
     } catch (error) {
-      for (const call of waiting) this.#fail(call, error);
+      for (const call of calls) this.#fail(call, error);
     }
   }
 

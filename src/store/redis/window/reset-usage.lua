@@ -1,10 +1,14 @@
--- Resets a customer's usage. KEYS[1] its window, KEYS[2] its record, KEYS[3] its grants; ARGV[1] the time, then field names.
--- Returns the resulting values of those fields of the record. Does not create a missing record.
+-- Resets usage. KEYS[1] the window of a customer, KEYS[2] its record, KEYS[3] its grants; ARGV[1] the time, then field names.
+-- Returns the resulting values of those fields of the record. Does not create a missing record. Without ARGV, the window is
+-- one of its keys, and the record stays as it is.
 -- The record is written first: if it has a wrong type, the script fails before it changes the window.
-if call('HGET', KEYS[2], 'plan') then
-  call('HSET', KEYS[2], 'usage_reset_at', ARGV[1])
+local record
+if ARGV[1] then
+  if call('HGET', KEYS[2], 'plan') then
+    call('HSET', KEYS[2], 'usage_reset_at', ARGV[1])
+  end
+  record = call('HMGET', KEYS[2], unpack(ARGV, 2))
 end
-local record = call('HMGET', KEYS[2], unpack(ARGV, 2))
 -- As `reset` in ../../window-arithmetic.ts: the head stays, with the next epoch. A damaged window is deleted as a whole.
 local head = redis.pcall('HGET', KEYS[1], 'head')
 local form = '^([^%s:]+):?(%d*) %d+ %d+ (%d+) %d+$'

@@ -4,7 +4,7 @@
  */
 import type { StoreOp } from '../../observer.ts';
 import { dropTimeMs, HOURLY, unitsCounted, unitsSettled } from '../../window-arithmetic.ts';
-import type { UsageReader } from '../../windows.ts';
+import type { UsageReader, WindowRoot } from '../../windows.ts';
 import { type RedisChannel, sendAll, storeTimeMs } from '../connection/channel.ts';
 import { hashFrom } from '../connection/client.ts';
 import type { RedisKeyNames } from '../protocol/key-names.ts';
@@ -17,8 +17,8 @@ const WHOLE_WINDOWS = 10;
 const HEAD = /^\S+ (\d+) (\d+) (\d+) (\d+)$/;
 
 export function redisUsages(connection: RedisChannel, names: RedisKeyNames): UsageReader {
-  const readWindows = (asked: readonly { readonly customer: string }[]) => {
-    const commands = asked.map(({ customer }) => ['hgetall', names.window(customer)] as const);
+  const readWindows = (asked: readonly { readonly customer: string; readonly root?: WindowRoot }[]) => {
+    const commands = asked.map(({ customer, root }) => ['hgetall', names.window(customer, root)] as const);
     return sendAll(connection, OP, commands, WHOLE_WINDOWS);
   };
 
@@ -26,7 +26,7 @@ export function redisUsages(connection: RedisChannel, names: RedisKeyNames): Usa
     async usedOf(asked) {
       if (asked.length === 0) return [];
       const nowMs = await storeTimeMs(connection, OP);
-      const commands = asked.map(({ customer }) => ['hget', names.window(customer), 'head'] as const);
+      const commands = asked.map(({ customer, root }) => ['hget', names.window(customer, root), 'head'] as const);
       const heads = await sendAll(connection, OP, commands, HEADS);
       const used = asked.map((each, index) => ({ ...each, index, ...usedByHead(heads[index], nowMs) }));
       const unclear = used.filter(({ from, atMost, isExact }) => !isExact && atMost >= from);
@@ -38,9 +38,9 @@ export function redisUsages(connection: RedisChannel, names: RedisKeyNames): Usa
       return counts;
     },
 
-    async settledOf(customer) {
+    async settledOf(customer, root) {
       const nowMs = await storeTimeMs(connection, OP);
-      const [window] = await readWindows([{ customer }]);
+      const [window] = await readWindows([{ customer, root }]);
       const [, , , , holdEndMs = 0] = HEAD.exec(hashFrom(window).get('head') ?? '') ?? [];
       return unitsSettled(bucketsOf(window), HOURLY, nowMs, Number(holdEndMs));
     },

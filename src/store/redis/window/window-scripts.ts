@@ -2,10 +2,12 @@
 import { readFileSync } from 'node:fs';
 import { ReplyError } from 'ioredis';
 import { mapAll } from '../../../base/non-empty.ts';
+import { rootsIn } from '../../grants.ts';
 import { anchorText, limitCountOf, termsOf } from '../../period-counts.ts';
 import { dayName, HOUR_MS, hourName, type UsageRetention } from '../../usage-history.ts';
 import { HOURLY, type WindowShape } from '../../window-arithmetic.ts';
 import {
+  type ChargedCounts,
   type ChargedUnits,
   type Grant,
   isPeriod,
@@ -54,6 +56,7 @@ export function reserveArguments(
   return args;
 }
 
+/** The script's windows: that of the customer, then one for each of {@link rootsIn}. */
 export function chargeArguments(
   charged: readonly ChargedUnits[],
   period: PeriodLimit | undefined,
@@ -62,7 +65,8 @@ export function chargeArguments(
   retention?: UsageRetention,
 ): ScriptArgument[] {
   const ofPeriod = period ? [anchorText(period), termsOf(period)] : ['', ''];
-  const entries = charged.flatMap(({ grant, ageMs, units }) => [grant, ageMs, units]);
+  const roots: readonly (string | undefined)[] = [undefined, ...rootsIn(charged)];
+  const entries = charged.flatMap(({ grant, ageMs, units, root }) => [grant, ageMs, units, roots.indexOf(root) + 1]);
   return [...windowArguments(shape, freshEpoch, retention), ...ofPeriod, ...entries];
 }
 
@@ -156,12 +160,21 @@ function periodFrom(limit: PeriodLimit, numbers: readonly number[], nowMs: numbe
  * Parses the numbers of units that are counted after charge.lua.
  * @throws UnexpectedReplyError when the reply has another form.
  */
-export function parseCharged(reply: unknown, limit: PeriodLimit | undefined) {
-  const [nowMs, used, ...numbers]: unknown[] = Array.isArray(reply) ? reply : [];
-  const isWhole = typeof nowMs === 'number' && typeof used === 'number' && Number.isSafeInteger(nowMs + used);
-  const period = limit && isWhole ? periodFrom(limit, numbers.map(Number), nowMs, 0) : undefined;
-  if (!isWhole || period === 'unexpected') throw new UnexpectedReplyError('charge');
-  return { used, period };
+export function parseCharged(
+  reply: unknown,
+  charged: readonly ChargedUnits[],
+  limit: PeriodLimit | undefined,
+): ChargedCounts {
+  const [nowMs = Number.NaN, used = Number.NaN, ...numbers] = Array.isArray(reply) ? reply.map(Number) : [];
+  const usedOfKeys = new Map<string, number>();
+  for (const root of rootsIn(charged)) {
+    const usedOfKey = numbers.shift() ?? Number.NaN;
+    if (usedOfKey !== -1) usedOfKeys.set(root, usedOfKey);
+  }
+  const sum = [...usedOfKeys.values()].reduce((total, each) => total + each, nowMs + used);
+  const period = limit && periodFrom(limit, numbers, nowMs, 0);
+  if (!Number.isSafeInteger(sum) || period === 'unexpected') throw new UnexpectedReplyError('charge');
+  return { used, usedOfKeys, period };
 }
 
 function read(file: string): string {

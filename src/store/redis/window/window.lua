@@ -2,7 +2,8 @@
 -- as one script.
 -- For the algorithm and its proof see ../../window-arithmetic.ts and ../../grants.ts, which must give the same results.
 --
--- KEYS     windows, named `<prefix>:window:{<customer>}`: each a hash with one field per bucket (index -> units) and the field `head`
+-- KEYS     windows, named `<prefix>:window:{<customer>}`, and those of its keys, whose names go on with `:<root>`: each a
+--          hash with one field per bucket (index -> units) and the field `head`
 --          (`<epoch> <used> <oldest bucket or 0> <newest bucket> <end of the last hold>`, where the epoch is
 --          `<lineage>` or `<lineage>:<number>`)
 -- ARGV     window ms, bucket ms, fresh epoch, days for which the history keeps hours (0: no history) and days; the hour by
