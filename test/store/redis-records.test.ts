@@ -263,7 +263,7 @@ test.each([
 test.each([
   ['of a wrong type', 'WRONGTYPE'],
   ['no number', 'not one of Tollgate'],
-])('a period that is %s is a failure, and leaves the window as it is', async (what, reason) => {
+])('a period that is %s is a failure, leaves the window as it is, and begins again with its reset', async (what, reason) => {
   const { store, prefix } = await open();
   const limit = { policy: 'daily', amount: 9, beyond: 'refuse', anchorMs: 0, plan: 'starter' } as const;
   const asked = () => request({ limits: [...hourly(9), limit] });
@@ -279,6 +279,8 @@ test.each([
   expect(await redis.command('HGETALL', `${prefix}:window:{acme}`)).toEqual(fields);
   // What the window alone decides goes on, and refunds with it.
   expect(await store.windows.refund('acme', [refundOf(first, 1)])).toBe(1);
+  await store.records.resetPeriod('acme', '2026-01-01T00:00:00Z', limit);
+  expect(await store.windows.reserve(asked())).toMatchObject({ granted: 1, counts: [{ used: 1 }, { used: 1 }] });
 });
 
 test('a window whose head is damaged is a failure, and is left as it is', async () => {
