@@ -294,7 +294,8 @@ export function createCheckApp(parts: CheckAppParts): Express {
           return;
         }
         const { status, headers, body } = problemResponse(problem, requestId, settings.documentationUrl);
-        if (!understood.has(context) || status >= 500) respond(context, status, headers, body);
+        const isDecided = status < 500 || problem.code === 'maintenance';
+        if (!understood.has(context) || !isDecided) respond(context, status, headers, body);
         else sendJson(context, `{"allowed":false,"problem":${body}}`, fieldsForClient(problem.headers ?? []));
       },
     };
