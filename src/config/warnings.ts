@@ -61,10 +61,15 @@ export function findWarnings(document: YamlDocument, values: FileValues, secrets
 
 function warnOfUnits({ plans, routes }: FileValues, warn: Warn): void {
   for (const [index, { units }] of routes.entries()) {
-    const low = [...plans].filter(([, { requestsPerHour: limit }]) => limit !== 'custom' && limit < units);
-    const names = low.map(([name]) => name).join(', ');
-    if (low.length > 0)
-      warn(['routes', index, 'units'], `is above requests_per_hour of ${names}: 403 cost_exceeds_limit`);
+    for (const setting of ['requests_per_hour', 'period.requests'] as const) {
+      const low = [...plans].filter(([, { requestsPerHour, period }]) => {
+        const ofPeriod = period?.beyond === 'refuse' ? period.requests : undefined;
+        const limit = setting === 'requests_per_hour' ? requestsPerHour : ofPeriod;
+        return typeof limit === 'number' && limit < units;
+      });
+      const names = low.map(([name]) => name).join(', ');
+      if (low.length > 0) warn(['routes', index, 'units'], `is above ${setting} of ${names}: 403 cost_exceeds_limit`);
+    }
   }
 }
 

@@ -52,6 +52,13 @@ describe('a setting that cannot work or is dangerous is warned of', () => {
       '3: routes[1].units: is above requests_per_hour of small: 403 cost_exceeds_limit',
     ],
     [
+      'routes: [{ path: /a, methods: [GET], units: 600 }]\nplans:\n' +
+        '  small: { requests_per_hour: 600, period: { per: day, requests: 599 } }\n' +
+        '  exact: { requests_per_hour: 600, period: { per: day, requests: 600 } }\n' +
+        '  beyond: { requests_per_hour: 600, period: { per: day, requests: 599, beyond: allow } }\naliases: {}',
+      '3: routes[0].units: is above period.requests of small: 403 cost_exceeds_limit',
+    ],
+    [
       `routes: [{ path: /a, methods: [GET], sunset_at: ${new Date(Date.now() + 13 * DAY_MS).toISOString()} }]\naliases: {}`,
       '3: routes[0].sunset_at: is less than two weeks away: from then on requests of this route get 410',
     ],
