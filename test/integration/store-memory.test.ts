@@ -53,6 +53,27 @@ test('a customer that is active all the time takes at most 4 KB for its window',
   expect(await bytesOf(redis, windowName('acme'))).toBeLessThanOrEqual(4096);
 });
 
+test('a customer that comes now and then takes at most 200 bytes for its grants, 200 for its months, 3 KB for its days', async () => {
+  const { redis, store } = await start();
+  const limit = { amount: 50_000, beyond: 'refuse', anchorMs: 0, plan: 'professional' } as const;
+  const KEPT = { monthly: { periods: 2, bytes: 200 }, daily: { periods: 41, bytes: 3072 } } as const;
+  for (const policy of ['monthly', 'daily'] as const) {
+    const { periods, bytes } = KEPT[policy];
+    const reservation = { need: 12, ahead: 0, limits: [...hourly(100), { policy, ...limit }] as const, holdMs: 2000 };
+    await store.windows.reserve({ customer: policy, grant: 'AbCdEfGh.1', refunds: [], ...reservation });
+    expect(await bytesOf(redis, `tollgate:grants:{${policy}}`)).toBeLessThanOrEqual(200);
+    const name = `tollgate:period:{${policy}}`;
+    const fields = (await redis.command('HGETALL', name)) as string[];
+    // Those of the periods before it, of the same length.
+    for (let index = 1; index < periods; index++) {
+      const older = fields.map((text) => text.replace(/^(d?\d)\d\d(\d\d\d)/, `$1${10 + index}$2`));
+      await redis.command('HSET', name, ...older);
+    }
+    expect(await redis.command('HLEN', name)).toBe(2 * periods);
+    expect(await bytesOf(redis, name)).toBeLessThanOrEqual(bytes);
+  }
+});
+
 test('a customer with its record and one key takes at most 1.1 KB without its window', async () => {
   const { redis, store } = await start();
   await store.records.createCustomer({
