@@ -263,7 +263,7 @@ test.each([
 test.each([
   ['of a wrong type', 'WRONGTYPE'],
   ['no number', 'not one of Tollgate'],
-])('a period that is %s is a failure, leaves the window as it is, and begins again with its reset', async (what, reason) => {
+])('a period that is %s fails, leaves the window as it is, and begins again by its reset', async (what, reason) => {
   const { store, prefix } = await open();
   const limit = { policy: 'daily', amount: 9, beyond: 'refuse', anchorMs: 0, plan: 'starter' } as const;
   const asked = () => request({ limits: [...hourly(9), limit] });
