@@ -101,11 +101,11 @@ test('30,000 requests to three backends, one killed, one slow, a reload each sec
   expect(ofSlow).toEqual({ 504: 500 });
   expect(reloads).toBeGreaterThan(2);
   expect(gateway.logs.filter(({ msg }) => msg === 'internal error')).toEqual([]);
-}, 300_000);
+}, 1_200_000);
 
 test('2,000 requests that wait for a backend that hangs leave the other one alone', async () => {
   const hung = await openHeldBackend();
-  const connections = { max_connections: 4000, max_connections_per_customer: 4000, response_timeout_ms: 200_000 };
+  const connections = { max_connections: 4000, max_connections_per_customer: 4000, response_timeout_ms: 600_000 };
   const system = await startWithBackends(
     { hung: { urls: [hung.url], ...connections } },
     { ...QUIET, limits: { in_flight: 4000 } },
@@ -114,12 +114,16 @@ test('2,000 requests that wait for a backend that hangs leave the other one alon
   await sendAll(other, 2000, 4);
   const durationsMs: number[] = [];
   const hanging = clientOf(system, 'hung', 3000);
-  const waiting = Array.from({ length: 2000 }, () => hanging.get());
-  await expect.poll(() => hung.held.length, { timeout: 60_000 }).toBe(2000);
+  const waiting: Promise<number | string>[] = [];
+  while (waiting.length < 2000) {
+    // Not all at once: a connection that is not made within two seconds is given up.
+    waiting.push(...Array.from({ length: 50 }, () => hanging.get()));
+    await expect.poll(() => hung.held.length, { timeout: 60_000 }).toBe(waiting.length);
+  }
   expect(await hanging.get()).toBe(503);
   expect(await sendAll(other, 5000, 4, durationsMs)).toEqual({ 200: 5000 });
-  // Far from the 200 s that the others wait, whatever else the machine does.
+  // Far from the 600 s that the others wait, whatever else the machine does.
   expect(percentile(durationsMs, 0.99)).toBeLessThan(5_000);
   for (const response of hung.held) response.end();
   expect(new Set(await Promise.all(waiting))).toEqual(new Set([200]));
-}, 300_000);
+}, 600_000);
