@@ -14,6 +14,8 @@ import { createKeyWithCustomer } from '../support/stored-key.ts';
 
 const PAGE = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
 
+const USAGE = { hoursDays: 35, days: 400 };
+
 /** The rules as the documentation gives them. */
 function documentedRules(): string[] {
   const [, section = ''] = PAGE.split('## Permissions');
@@ -23,7 +25,8 @@ function documentedRules(): string[] {
 }
 
 /** Every call of the admin API that is not made above. */
-async function callEverything({ records, keyUses, audit, usages, portalSessions }: Store): Promise<void> {
+async function callEverything(store: Store): Promise<void> {
+  const { records, keyUses, audit, usages, portalSessions } = store;
   const hash = (digit: string) => digit.repeat(64);
   await records.createCustomer({ id: 'globex', plan: 'starter', suspended: false });
   await records.updateCustomer('globex', { name: 'Globex', requestsPerHour: null });
@@ -41,6 +44,13 @@ async function callEverything({ records, keyUses, audit, usages, portalSessions 
   await portalSessions.end('cookie');
   await portalSessions.endAll('globex');
   for (const id of ['w1', 'w2']) await portalSessions.countWrite('globex', id, 1);
+  await usePeriod(store);
+  await store.maintenance.write({ mode: 'down' });
+  expect(await store.maintenance.read()).toMatchObject({ mode: 'down' });
+  await store.maintenance.write({ mode: 'off' });
+  const call = { customer: 'globex', route: '/v1/old', count: 1, gone: 0, lastAtMs: systemClock.nowMs() };
+  await store.usageHistory?.add({ counts: [], totals: [], near: [], deprecated: [call] });
+  expect(await store.usageHistory?.deprecated()).toMatchObject([{ customer: 'globex', count: 1 }]);
   await audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'key.revoke' });
   await audit.list(undefined, 10);
   await records.listCustomers(undefined, 10);
@@ -49,6 +59,18 @@ async function callEverything({ records, keyUses, audit, usages, portalSessions 
   await records.listCustomerKeys('globex', undefined, 1000);
   await records.discardKey('k2');
   await records.deleteCustomer('globex');
+}
+
+/** Grants, reports, refunds, reads and resets units of a day. */
+async function usePeriod({ records, windows, usages, periods }: Store): Promise<void> {
+  const period = { policy: 'daily', amount: 9, beyond: 'refuse', anchorMs: 0, plan: 'starter' } as const;
+  const reservation = { need: 3, ahead: 0, limits: [...hourly(9), period] as const, holdMs: 2000, refunds: [] };
+  await windows.reserve({ customer: 'globex', grant: 'a', ...reservation });
+  await windows.charge('globex', [{ grant: 'report', ageMs: 0, units: 2 }], period);
+  await windows.refund('globex', [{ grant: 'a', units: 1, isFinal: true }]);
+  expect(await usages.presentPeriodsOf([{ customer: 'globex', period }])).toMatchObject([{ used: 4 }]);
+  await records.resetPeriod('globex', '2026-01-01T00:00:00Z', period);
+  expect(await periods.periodsOf(['globex'])).toMatchObject([{ periods: [{ used: 4, forgiven: 4 }] }]);
 }
 
 /** Makes `store reindex` add, redirect and drop each kind of entry, and put one back. */
@@ -88,7 +110,7 @@ it('the permissions that the documentation lists are enough for everything', asy
   expect(await redis.command('EXISTS', 'tollgate:installed')).toBe(1);
 
   const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn: () => undefined };
-  const store = await openStore({ url: storeUrl, keyPrefix: 'tollgate', timeoutMs: 2000 }, surroundings);
+  const store = await openStore({ url: storeUrl, keyPrefix: 'tollgate', timeoutMs: 2000, usage: USAGE }, surroundings);
   opened.defer(() => store.close());
   await callEverything(store);
   await reindexEverything(redis, store);
@@ -110,7 +132,7 @@ it('the permissions that the documentation lists are enough in a cluster', async
   const warn = (message: string) => void warnings.push(message);
   const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn };
   const url = cluster.url.replace('//', '//gateway:some-password@');
-  const store = await openStore({ url, keyPrefix: 'tollgate', timeoutMs: 2000 }, surroundings);
+  const store = await openStore({ url, keyPrefix: 'tollgate', timeoutMs: 2000, usage: USAGE }, surroundings);
   opened.defer(() => store.close());
   await callEverything(store);
   await createKeyWithCustomer(store.records, 'e'.repeat(64), { id: 'k5', customer: 'acme' });
