@@ -11,7 +11,7 @@ import { AdminRefusal } from '../api/client/failures.ts';
 import { printable } from '../api/client/printable.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile } from './import.ts';
-import { fromText, type Line, type RawLine } from './import-file.ts';
+import { csvOrJsonLines, fromText, type Line, lineOfMember, type RawLine } from './import-file.ts';
 import { readAnchor, readTime } from './times.ts';
 
 /** The admin API's rules for each member. The fields of CSV are text. `nowMs`: an end by then is a fault. */
@@ -47,15 +47,21 @@ const flagIn = (text: string) => (/^(true|false|1|0)$/.test(text) ? text === 'tr
 /** One customer to import, in the admin API's form. */
 type CustomerLine = Line<z.output<ReturnType<typeof lineSchema>>>;
 
+export const CUSTOMER_IDENTITY = {
+  name: 'id',
+  of: ({ id }: RawLine['members']) => (typeof id === 'string' ? id : undefined),
+};
+
 export function importCustomers(options: ImportOptions): Promise<void> {
+  const schema = lineSchema(Date.now());
   return importFile(options, {
     items: 'customers',
-    schema: lineSchema(Date.now()),
-    missingIn(header) {
+    schema,
+    read: csvOrJsonLines(Object.keys(schema.shape), (header) => {
       const missing = ['id', 'plan'].filter((name) => !header.includes(name));
       return missing.length > 0 ? `no column ${missing.join(' and no column ')}` : undefined;
-    },
-    identity: { name: 'id', of: ({ id }) => id },
+    }),
+    identity: CUSTOMER_IDENTITY,
     askGateway: async (client, lines) => planFaults(lines, await client.call('GET /admin/v1/config')),
     importOne,
     async tryOne(client, line) {
@@ -73,15 +79,16 @@ export function importCustomers(options: ImportOptions): Promise<void> {
 }
 
 /** Returns faults for customers that would have no limit under the running configuration. */
-function planFaults(lines: readonly RawLine[], { plans, overrides }: ConfigDocument): LineFault[] {
-  return lines.flatMap(({ line, members }) => {
-    const { id, plan } = members;
+export function planFaults(lines: readonly RawLine[], { plans, overrides }: ConfigDocument): LineFault[] {
+  return lines.flatMap((each) => {
+    const { id, plan } = each.members;
+    const line = lineOfMember(each, ['plan']);
     if (typeof plan !== 'string') return [];
     if (!Object.hasOwn(plans, plan)) {
       return [{ line, what: printable(`plan: must be one of the configured plans: ${Object.keys(plans).join(', ')}`) }];
     }
     const override = Object.hasOwn(overrides ?? {}, String(id)) ? overrides?.[String(id)] : undefined;
-    const isGiven = (name: string) => members[name] !== undefined || override?.[name] != null;
+    const isGiven = (name: string) => each.members[name] != null || override?.[name] != null;
     const limits = {
       requests_per_hour: plans[plan]?.requests_per_hour,
       period_requests: plans[plan]?.period?.requests,

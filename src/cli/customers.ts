@@ -5,6 +5,7 @@ import type { AdminClient } from '../api/client/admin-client.ts';
 import { printable } from '../api/client/printable.ts';
 import { inNumber } from '../base/in-number.ts';
 import {
+  adminCommand,
   customerArgument,
   type DocumentOptions,
   destructiveCommand,
@@ -82,6 +83,24 @@ export function addCustomerCommands(program: Command): void {
       await importCustomers(options);
     },
   );
+
+  const resultOfEach = 'print the result of each customer as JSON';
+  documentCommand(customers, 'apply', 'make customers as a file says; safe to repeat', resultOfEach)
+    .requiredOption('-f, --file <file>', 'YAML with a list "customers", or JSON Lines; - is standard input')
+    .option('--dry-run', 'check the file and show what would change')
+    .option('--prune', 'delete the customers that the file does not name, with their keys and their usage')
+    .option('--yes', 'do not ask for confirmation')
+    .action(async (options) => {
+      const { applyCustomers } = await import('./customers-apply.ts');
+      await applyCustomers(options);
+    });
+
+  adminCommand(customers, 'export', 'print all customers as a file for "customers apply"')
+    .option('--jsonl', 'print JSON Lines')
+    .action(async (options) => {
+      const { exportCustomers } = await import('./customers-apply.ts');
+      await exportCustomers(options);
+    });
 
   withMembers(documentCommand(customers, 'update', 'change a customer; members without an option stay unchanged'))
     .option('--plan <plan>', 'a plan of the configuration')

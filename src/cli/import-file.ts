@@ -1,17 +1,22 @@
 /**
- * Reads import files: CSV with a header line, or JSON Lines (one object per line), distinguished by the first
- * character. One pass finds all faults. No fault repeats a value, because it may be a key.
+ * Reads files of customers or keys. Imports are CSV with a header line, or JSON Lines (one object per line), distinguished
+ * by the first character. One pass finds all faults. No fault repeats a value, because it may be a key.
  */
 import type { z } from 'zod';
 import { describeIssue } from '../api/admin/requests.ts';
+import { UNREADABLE } from '../config/document.ts';
+import type { Path } from '../config/problems.ts';
 import { type LineFault, parseCsv } from './csv.ts';
 
 export type Line<Item> = Item & { readonly line: number };
 
-/** The content of a line, unchecked. */
+/** The content of a line, or of what takes several lines, unchecked. {@link UNREADABLE} members have a fault already. */
 export interface RawLine {
+  /** The first one. */
   readonly line: number;
   readonly members: Readonly<Record<string, unknown>>;
+  /** Returns the line of a member; without it, all are on the first one. */
+  readonly lineOf?: (path: Path) => number;
 }
 
 export interface ImportFile<Item> {
@@ -23,15 +28,14 @@ export interface ImportFile<Item> {
 }
 
 export interface Layout<Schema extends z.ZodObject> {
-  /** Schema of one line: the members of a JSON object, or the columns of CSV, in any order. Empty or null is absent. */
   readonly schema: Schema;
-  /** Returns what a CSV header lacks. */
-  missingIn(header: readonly string[]): string | undefined;
-  /** What no two lines may share, because the import would ignore one of them. */
-  readonly identity: { readonly name: string; readonly of: (item: z.output<Schema>) => string };
+  /** Returns what the text has, unchecked. */
+  readonly read: (text: string) => RawFile;
+  /** What no two lines may share, because one of them would be ignored. */
+  readonly identity: { readonly name: string; readonly of: (members: RawLine['members']) => string | undefined };
 }
 
-type RawFile = Omit<ImportFile<unknown>, 'items'>;
+export type RawFile = Omit<ImportFile<unknown>, 'items'>;
 
 export function readImportFile<Schema extends z.ZodObject>(
   content: Uint8Array,
@@ -39,24 +43,48 @@ export function readImportFile<Schema extends z.ZodObject>(
 ): ImportFile<z.output<Schema>> {
   const text = decode(content);
   if (text === undefined) return { lines: [], items: [], faults: [{ line: 1, what: 'the file is not UTF-8 text' }] };
-  const raw = text.trimStart().startsWith('{') ? readJsonLines(text) : readCsv(text, layout);
-  const lines = raw.lines.map(({ line, members }) => ({ line, members: givenMembers(members) }));
+  const { lines, faults: unparsed } = layout.read(text);
   const items: Line<z.output<Schema>>[] = [];
-  const faults = [...raw.faults];
+  const faults = [...unparsed];
   const firstLines = new Map<string, number>();
-  for (const { line, members } of lines) {
+  for (const each of lines) {
+    const { line, members } = each;
     const { data, error } = layout.schema.safeParse(members, { reportInput: true });
-    for (const issue of error?.issues ?? []) {
-      faults.push({ line, what: describeIssue(issue, { whole: 'the line', member: 'member' }) });
+    for (const issue of (error?.issues ?? []).flatMap(onePerName)) {
+      if (issue.input === UNREADABLE) continue;
+      const path = [...(issue.path as Path), ...(issue.code === 'unrecognized_keys' ? issue.keys : [])];
+      const what = describeIssue(issue, { whole: 'the line', member: 'member' });
+      faults.push({ line: lineOfMember(each, path), what });
     }
-    if (data === undefined) continue;
-    items.push({ ...data, line });
-    const identity = layout.identity.of(data);
-    const first = firstLines.get(identity);
-    if (first === undefined) firstLines.set(identity, line);
-    else faults.push({ line, what: `it has the same ${layout.identity.name} as line ${first}` });
+    if (data !== undefined) items.push({ ...data, line });
+    const identity = layout.identity.of(members);
+    const first = identity === undefined ? undefined : firstLines.get(identity);
+    if (first !== undefined) faults.push({ line, what: `it has the same ${layout.identity.name} as line ${first}` });
+    else if (identity !== undefined) firstLines.set(identity, line);
   }
   return { lines, items, faults: inOrder(faults) };
+}
+
+export function lineOfMember({ line, lineOf }: RawLine, path: Path): number {
+  return lineOf?.(path) ?? line;
+}
+
+/** Unknown members of one item may be on different lines. */
+function onePerName(issue: z.core.$ZodIssue): readonly z.core.$ZodIssue[] {
+  return issue.code === 'unrecognized_keys' ? issue.keys.map((key) => ({ ...issue, keys: [key] })) : [issue];
+}
+
+/** Returns a reader of files to import, in which an empty or null member is absent. `missingIn`: what a CSV header lacks. */
+export function csvOrJsonLines(
+  columns: readonly string[],
+  missingIn: (header: readonly string[]) => string | undefined,
+) {
+  return (text: string): RawFile => {
+    const { lines, faults } = text.trimStart().startsWith('{')
+      ? readJsonLines(text)
+      : readCsv(text, columns, missingIn);
+    return { faults, lines: lines.map(({ line, members }) => ({ line, members: givenMembers(members) })) };
+  };
 }
 
 /** Returns a converter of members that CSV has as text. */
@@ -81,31 +109,43 @@ function decode(content: Uint8Array): string | undefined {
   }
 }
 
-function readJsonLines(text: string): RawFile {
+export function readJsonLines(text: string): RawFile {
   const lines: RawLine[] = [];
   const faults: LineFault[] = [];
   for (const [index, source] of text.split('\n').entries()) {
     if (source.trim() === '') continue;
     const line = index + 1;
     const members = parseObject(source);
-    if (members === undefined) faults.push({ line, what: 'it is not one complete JSON object' });
+    if (typeof members === 'string') faults.push({ line, what: members });
     else lines.push({ line, members });
   }
   return { lines, faults };
 }
 
-/** Discards the parser's error, because its message repeats the text. */
-function parseObject(source: string): Record<string, unknown> | undefined {
+/** A string of JSON, and the colon after it if it is the name of a member. */
+const JSON_STRING = /"(?:[^"\\]|\\.)*"\s*(:)?/g;
+
+/** Returns the object, or what is wrong. Discards the parser's error, because its message repeats the text. */
+function parseObject(source: string): Record<string, unknown> | string {
+  const membersIn = (json: string) => [...json.matchAll(JSON_STRING)].filter(([, colon]) => colon !== undefined).length;
   try {
     const value: unknown = JSON.parse(source);
-    return typeof value === 'object' && !Array.isArray(value) && value !== null ? { ...value } : undefined;
+    if (typeof value !== 'object' || Array.isArray(value) || value === null) return NO_OBJECT;
+    // Of equal names, the parser ignores all but the last.
+    if (membersIn(source) !== membersIn(JSON.stringify(value))) return 'it has a member twice';
+    return { ...value };
   } catch {
-    return undefined;
+    return NO_OBJECT;
   }
 }
 
-function readCsv(text: string, { schema, missingIn }: Pick<Layout<z.ZodObject>, 'schema' | 'missingIn'>): RawFile {
-  const columns = Object.keys(schema.shape);
+const NO_OBJECT = 'it is not one complete JSON object';
+
+function readCsv(
+  text: string,
+  columns: readonly string[],
+  missingIn: (header: readonly string[]) => string | undefined,
+): RawFile {
   const refuse = (line: number, what: string): RawFile => ({ lines: [], faults: [{ line, what }] });
   const records = parseCsv(text);
   if ('what' in records) return refuse(records.line, records.what);

@@ -1,4 +1,4 @@
-/** Imports a file: the whole file is checked first, then its lines are imported, several at once. */
+/** Imports or applies a file: the whole file is checked first, then its items are, several at once. */
 import { readFile } from 'node:fs/promises';
 import { buffer } from 'node:stream/consumers';
 import type { z } from 'zod';
@@ -20,7 +20,7 @@ export interface ImportOptions extends DocumentOptions {
   readonly dryRun?: true | undefined;
 }
 
-/** The result of importing one line. */
+/** The result of importing or applying one item. */
 export interface ImportResult {
   readonly outcome:
     | 'would be imported'
@@ -28,6 +28,8 @@ export interface ImportResult {
     | 'already there'
     /** The customer exists with other values, which are not changed. */
     | 'differs'
+    | `${'' | 'would be '}${'created' | 'changed' | 'deleted'}`
+    | 'unchanged'
     | 'refused'
     | 'not known'
     | 'not tried';
@@ -37,6 +39,8 @@ export interface ImportResult {
   readonly refusal?: string;
   /** Members that differ from the existing customer. */
   readonly differs?: readonly string[];
+  /** Values of the members that are changed; null is not set. */
+  readonly changes?: Readonly<Record<string, { readonly before: unknown; readonly after: unknown }>>;
 }
 
 type Item<Schema extends z.ZodObject> = Line<z.output<Schema>>;
@@ -72,25 +76,9 @@ export async function importFile<Schema extends z.ZodObject, Row extends object>
 ): Promise<void> {
   const { file, dryRun } = options;
   const { items, ...checks } = readImportFile(await readContent(file), importer);
-  const client = await requireNoFaults(options, checks, importer);
-  const imports = items.map((item) => ({ item, result: { outcome: 'not tried' } as ImportResult }));
-  /** Reasons why further calls would fail, too. */
-  const errors: unknown[] = [];
-  await severalAtOnce(imports, async (each) => {
-    if (errors.length > 0) return;
-    try {
-      each.result = await (dryRun ? importer.tryOne : importer.importOne)(client, each.item);
-    } catch (error) {
-      // Deleted meanwhile (404), of another customer (409), or against a stricter rule of the gateway (422): only
-      // this item fails.
-      const isRefused = error instanceof AdminRefusal && [404, 409, 422].includes(error.problem.status);
-      each.result = isRefused
-        ? { outcome: 'refused', refusal: describeProblem(error.problem) }
-        : { outcome: 'not known' };
-      if (!isRefused) errors.push(error);
-    }
-  });
-  const rows = imports.map(({ item, result }) => ({
+  const client = await requireNoFaults(options, checks, importer, NOTHING);
+  const attempted = await attemptEach(items, (item) => (dryRun ? importer.tryOne : importer.importOne)(client, item));
+  const rows = attempted.attempts.map(({ item, result }) => ({
     line: item.line,
     outcome: result.outcome,
     ...importer.row(item, result),
@@ -102,18 +90,59 @@ export async function importFile<Schema extends z.ZodObject, Row extends object>
   };
   await printList(`${importer.items} in the file`, columns, rows, options);
   if (rows.some(({ outcome }) => outcome === 'differs')) {
-    remark('Customers that differ were not changed. "tollgate customers update" changes them.');
+    remark('Customers that differ were not changed. "tollgate customers update" or "customers apply" changes them.');
   }
-  if (dryRun) remark('Nothing was imported.');
-  if (errors.length > 0) {
-    throw new Error(`${reasonOf(errors[0])}\nThe import stopped. Run it again: existing records are not changed.`);
-  }
-  const refused = imports.flatMap(({ item: { line }, result: { refusal: what } }) => (what ? [{ line, what }] : []));
+  if (dryRun) remark(NOTHING);
   const consequence = dryRun ? 'All other lines would be imported.' : 'All other lines are imported.';
-  if (refused.length > 0) throw faultsIn(file, refused, consequence);
+  requireSuccess(file, attempted, STOPPED, consequence);
 }
 
-function readContent(file: string): Promise<Uint8Array> {
+const NOTHING = 'Nothing was imported.';
+const STOPPED = 'The import stopped. Run it again: existing records are not changed.';
+
+interface Attempts<Item> {
+  readonly attempts: readonly { readonly item: Item; readonly result: ImportResult }[];
+  /** Reasons why further calls would fail, too: the other items were not tried. */
+  readonly errors: readonly unknown[];
+}
+
+/** Calls `work` for the items, several at once, until a call fails for a reason that is not the item. */
+export async function attemptEach<Item>(
+  items: readonly Item[],
+  work: (item: Item) => Promise<ImportResult>,
+): Promise<Attempts<Item>> {
+  const attempts = items.map((item) => ({ item, result: { outcome: 'not tried' } as ImportResult }));
+  const errors: unknown[] = [];
+  await severalAtOnce(attempts, async (each) => {
+    if (errors.length > 0) return;
+    try {
+      each.result = await work(each.item);
+    } catch (error) {
+      // Deleted meanwhile (404), of another customer (409), or against a stricter rule of the gateway (422): only
+      // this item fails.
+      const isRefused = error instanceof AdminRefusal && [404, 409, 422].includes(error.problem.status);
+      each.result = isRefused
+        ? { outcome: 'refused', refusal: describeProblem(error.problem) }
+        : { outcome: 'not known' };
+      if (!isRefused) errors.push(error);
+    }
+  });
+  return { attempts, errors };
+}
+
+/** Throws what went wrong, followed by what that means: `stopped` after an error, `others` after refused items. */
+export function requireSuccess(
+  file: string,
+  { attempts, errors }: Attempts<{ readonly line: number }>,
+  stopped: string,
+  others: string,
+): void {
+  if (errors.length > 0) throw new Error(`${reasonOf(errors[0])}\n${stopped}`);
+  const refused = attempts.flatMap(({ item: { line }, result: { refusal: what } }) => (what ? [{ line, what }] : []));
+  if (refused.length > 0) throw faultsIn(file, refused, others);
+}
+
+export function readContent(file: string): Promise<Uint8Array> {
   if (file === '-') return buffer(process.stdin);
   return readFile(file).catch((error: unknown) => {
     throw new Error(`${file}: cannot be read: ${systemReason(error)}`);
@@ -122,15 +151,16 @@ function readContent(file: string): Promise<Uint8Array> {
 
 /**
  * Resolves to a client of the gateway if the file has no faults. Otherwise rejects with all of them, including those
- * that only the gateway knows. If asking the gateway fails, rejects with the file's own faults.
+ * that only the gateway knows. If asking the gateway fails, rejects with the file's own faults. `nothing`: the last line of
+ * the error.
  */
-async function requireNoFaults(
+export async function requireNoFaults(
   options: ImportOptions,
   { lines, faults }: Pick<ImportFile<unknown>, 'lines' | 'faults'>,
   { askGateway }: Pick<Importer<z.ZodObject, object>, 'askGateway'>,
+  nothing: string,
 ): Promise<AdminClient> {
-  const refuse = (all: readonly LineFault[], ...remarks: string[]) =>
-    faultsIn(options.file, all, ...remarks, 'Nothing was imported.');
+  const refuse = (all: readonly LineFault[], ...remarks: string[]) => faultsIn(options.file, all, ...remarks, nothing);
   if (lines.length === 0 && faults.length > 0) throw refuse(faults);
   let all: readonly LineFault[];
   let client: AdminClient;
@@ -155,8 +185,11 @@ export async function severalAtOnce<Item>(items: readonly Item[], work: (item: I
 }
 
 function faultsIn(file: string, faults: readonly LineFault[], ...remarks: string[]): FaultyFileError {
-  const shown = file === '-' ? 'standard input' : file;
-  return new FaultyFileError([...faults.map(({ line, what }) => `${shown}:${line}: ${what}`), ...remarks]);
+  return new FaultyFileError([...faults.map(({ line, what }) => `${shownFile(file)}:${line}: ${what}`), ...remarks]);
+}
+
+export function shownFile(file: string): string {
+  return file === '-' ? 'standard input' : file;
 }
 
 function reasonOf(error: unknown): string {

@@ -9,7 +9,7 @@ import { AdminRefusal } from '../api/client/failures.ts';
 import { sha256Hex } from '../formats/api-key.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile, severalAtOnce } from './import.ts';
-import { fromText, type Line, type RawLine } from './import-file.ts';
+import { csvOrJsonLines, fromText, type Line, type RawLine } from './import-file.ts';
 import { readTime } from './times.ts';
 
 /** One key to import, in the admin API's form, with exactly one of `value` and `sha256`. */
@@ -49,17 +49,19 @@ export function keysLayout(nowMs: number) {
     });
   return {
     schema,
-    missingIn(header: readonly string[]) {
+    read: csvOrJsonLines(Object.keys(schema.shape), (header) => {
       if (!header.includes('customer')) return 'no column customer';
       if (header.includes('value') || header.includes('sha256')) return undefined;
       return 'neither a column value nor a column sha256';
-    },
+    }),
     identity: { name: 'key', of: digestOf },
   };
 }
 
-function digestOf({ value, sha256 = '' }: { value?: string | undefined; sha256?: string | undefined }): string {
-  return value === undefined ? sha256 : sha256Hex(value);
+/** Returns undefined for a line that names no key. */
+function digestOf({ value, sha256 }: { readonly value?: unknown; readonly sha256?: unknown }): string | undefined {
+  if (typeof value === 'string') return sha256Hex(value);
+  return typeof sha256 === 'string' ? sha256.toLowerCase() : undefined;
 }
 
 /** Returns a fault for each line whose customer does not exist. */

@@ -12,8 +12,13 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/;
  */
 export function readTime(text: string, nowMs: number, direction: 'future' | 'past'): string | undefined {
   const seconds = readDurationSeconds(text);
-  const offsetMs = seconds === undefined ? undefined : 1000 * (direction === 'future' ? seconds : -seconds);
-  const timeMs = offsetMs === undefined ? readMs(text) : nowMs + offsetMs;
+  if (seconds === undefined) return readInstant(text);
+  return new Date(nowMs + 1000 * (direction === 'future' ? seconds : -seconds)).toISOString();
+}
+
+/** Like {@link readTime}, but without durations, whose time would be another one at each reading. */
+export function readInstant(text: string): string | undefined {
+  const timeMs = readMs(text);
   return timeMs === undefined ? undefined : new Date(timeMs).toISOString();
 }
 

@@ -41,6 +41,13 @@ const BARE_VARIABLE_WARNING = `contains "$" and a name without braces, which is 
 /** Within `{ }` and `[ ]`, YAML ends a plain scalar at the first brace. */
 const FLOW_HINT = `; within { } and [ ] a \${NAME} must be on its own line, or in quotes if it is text`;
 
+interface ReadingOptions {
+  /** Limits the variables that the file may use. */
+  readonly scope?: PreviewScope | undefined;
+  /** Returns whether the value at a path is text; by default as the config's schema says. */
+  readonly isText?: (path: Path) => boolean;
+}
+
 /**
  * The values of one YAML 1.2 document (core schema) after substitution. The value of a text setting is what the file says,
  * even if YAML reads that as a number.
@@ -52,8 +59,9 @@ export class YamlDocument {
   /** Scalars that contain a substitution, as written, keyed by {@link pathKey}. */
   readonly expressions = new Map<string, string>();
   readonly warnings: ConfigFault[] = [];
-  readonly #environment: Environment;
+  readonly #environment: Environment | undefined;
   readonly #scope: PreviewScope | undefined;
+  readonly #isText: (path: Path) => boolean;
   readonly #lines = new LineCounter();
   readonly #document;
   readonly #targets = new Map<Alias, Node>();
@@ -65,9 +73,15 @@ export class YamlDocument {
   /** Nodes expanded from aliases so far. */
   #aliasedNodes = 0;
 
-  constructor(source: string, environment: Environment, scope?: PreviewScope) {
+  /** `environment`: without it, nothing is substituted. */
+  constructor(
+    source: string,
+    environment: Environment | undefined,
+    { scope, isText = isTextSetting }: ReadingOptions = {},
+  ) {
     this.#environment = environment;
     this.#scope = scope;
+    this.#isText = isText;
     this.#document = parseDocument(source, {
       version: '1.2',
       schema: 'core',
@@ -83,7 +97,7 @@ export class YamlDocument {
       // Only the first error is reported: later ones are mostly consequences of it.
       const line = Math.max(1, this.#lines.linePos(fault.pos[0]).line);
       const text = source.split('\n')[line - 1] ?? '';
-      const hint = text.includes('${') ? FLOW_HINT : '';
+      const hint = environment && text.includes('${') ? FLOW_HINT : '';
       const what = /^ *\t/.test(text) ? TAB : describeSyntax(fault);
       this.problems.push({ line, path: [], what: `is not valid YAML: ${what}${hint}` });
       return;
@@ -196,8 +210,8 @@ export class YamlDocument {
 
   #scalar(node: Scalar, path: Path): unknown {
     const { value } = node;
-    if (typeof value === 'number') return isText(path) ? (node.source ?? value) : value;
-    if (typeof value !== 'string') return value;
+    if (typeof value === 'number') return this.#isText(path) ? (node.source ?? value) : value;
+    if (typeof value !== 'string' || !this.#environment) return value;
     if (BARE_VARIABLE.test(value)) this.warnings.push({ path, what: BARE_VARIABLE_WARNING });
     if (!value.includes('${')) return value;
     const forbidden = this.#scope?.substitution(path, value);
@@ -209,7 +223,7 @@ export class YamlDocument {
       return UNREADABLE;
     }
     const isPlain = node.type === 'PLAIN' && node.tag === undefined;
-    return isPlain && !isText(path) ? this.#resolved(result.text) : result.text;
+    return isPlain && !this.#isText(path) ? this.#resolved(result.text) : result.text;
   }
 
   /** Resolves a plain scalar as YAML's core schema does (YAML 1.2.2 §10.3.2). The text is never parsed as YAML. */
@@ -237,7 +251,7 @@ export function isMapping(value: unknown): value is Mapping {
 }
 
 /** A setting that may be null is not only text. */
-function isText(path: Path): boolean {
+function isTextSetting(path: Path): boolean {
   const setting = settingAt(path);
   return setting?.type === 'string' && setting.enum === undefined;
 }

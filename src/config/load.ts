@@ -49,7 +49,7 @@ export async function parseConfig(
   env: Environment,
   { folder = dirname(resolve(file)), scope }: ParseOptions = {},
 ): Promise<Config> {
-  const document = new YamlDocument(decode(file, content), env, scope);
+  const document = new YamlDocument(decode(file, content), env, { scope });
   const located = (problems: readonly ConfigFault[]) =>
     problems.map((problem) => ({ line: document.lineOf(problem.path), ...problem }));
   const { root } = document;

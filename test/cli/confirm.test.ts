@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { callAdmin } from '../support/admin.ts';
 import { ADMIN_TOKEN, EMBEDDED_STORE, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';
-import { run, shellWords } from './support.ts';
+import { run, shellWords, temporaryFile } from './support.ts';
 
 let store: TestStore;
 let gateway: TestGateway;
@@ -66,3 +66,17 @@ it.skipIf(noTerminal)('asks before a usage is reset', async () => {
   expect(stdout).toContain('Reset the usage of customer acme?');
   expect(status).toBe(1);
 });
+
+it.skipIf(noTerminal)(
+  'names the customers that "customers apply --prune" deletes, and changes nothing without a yes',
+  async () => {
+    const file = await temporaryFile('customers.yaml', 'customers: [{ id: new, plan: starter }]');
+    const apply = ['customers', 'apply', '--file', file, '--prune'];
+    const { status, stdout } = await atTerminal(apply, 'n\n');
+    expect(stdout).toContain('Delete 1 customer with all keys and usage: acme? This cannot be undone. [y/N]');
+    expect(status).toBe(1);
+    expect((await callAdmin(gateway, '/admin/v1/customers/new')).status).toBe(404);
+    expect((await atTerminal(apply, 'y\n')).status).toBe(0);
+    expect(await customerStatus()).toBe(404);
+  },
+);

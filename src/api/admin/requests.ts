@@ -182,7 +182,8 @@ export function keyChange(context: Pick<BodyContext, 'nowMs'>) {
   return z.strictObject(orNull(keyGeneration(context).shape)).describe('Null unsets a member.');
 }
 
-function orNull<Shape extends z.ZodRawShape>(shape: Shape) {
+/** Returns the members, each of which may also be null. */
+export function orNull<Shape extends z.ZodRawShape>(shape: Shape) {
   const members = Object.entries<z.core.SomeType>(shape).map(([name, schema]) => [name, z.nullable(schema)]);
   return Object.fromEntries(members) as { [Name in keyof Shape]: z.ZodNullable<Shape[Name]> };
 }
@@ -257,12 +258,15 @@ export interface InputNouns {
 
 const PLAIN_NAME = /^[A-Za-z_]{1,24}$/;
 
+/** Returns a member's name for a message. Somebody may write an API key by mistake where a name belongs. */
+export function shownName(name: string): string {
+  return PLAIN_NAME.test(name) ? `"${name}"` : 'a name that is not shown';
+}
+
 /** Returns the message for an issue: the member's name, and what is wrong. `issue`: from a parse with `reportInput`. */
 export function describeIssue(issue: z.core.$ZodIssue, { whole, member }: InputNouns): string {
   if (issue.code === 'unrecognized_keys') {
-    // A client may send an API key by mistake where a member's name belongs.
-    const names = issue.keys.map((key) => (PLAIN_NAME.test(key) ? `"${key}"` : 'a name that is not shown'));
-    return names.map((name) => `${name}: unknown ${member}`).join('; ');
+    return issue.keys.map((key) => `${shownName(key)}: unknown ${member}`).join('; ');
   }
   const path = issue.path.length > 0 ? issue.path.join('.') : whole;
   if (issue.code !== 'invalid_type') return `${path}: ${issue.message}`;

@@ -1,6 +1,6 @@
 /** HTTP client of the admin API, for Tollgate's own programs. Validates every response against a schema. */
 import { z } from 'zod';
-import { CUSTOMER_ID, PROBLEM, TIME } from '../admin/responses.ts';
+import { CUSTOMER_ID, PROBLEM, type SessionDocument, TIME } from '../admin/responses.ts';
 import { routeOf } from '../admin/route-table.ts';
 import { ADMIN_ROUTES, type Endpoint, type ListEndpoint, type ReplyOf, type RequestOf } from '../admin/routes.ts';
 import { AdminRefusal, notTheAdminApi, unreachable } from './failures.ts';
@@ -69,6 +69,12 @@ export class AdminClient {
   /** Resolves to the document of the reply. */
   async call<Each extends Endpoint>(endpoint: Each, ...[request]: Arguments<RequestOf<Each>>): Promise<ReplyOf<Each>> {
     return (await this.#call(endpoint, request ?? {})) as ReplyOf<Each>;
+  }
+
+  /** Resolves to whether the token may write. Documents have the origins alone of webhook URLs if it may not. */
+  async mayWrite(): Promise<boolean> {
+    const { text } = await this.#send('GET', '/console/session');
+    return (parseJson(text) as Partial<SessionDocument> | undefined)?.scope === 'write';
   }
 
   /** Yields the pages of an export. */
