@@ -16,7 +16,7 @@ const KINDS = [
   { units: 5, limit: 13 },
 ];
 
-test('a client that waits exactly as long as its refusal said, alone, is admitted', { timeout: 40_000 }, async () => {
+test('a client that waits exactly as long as its refusal said, alone, is admitted', async () => {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
   const quota = await openShortQuota(redis);

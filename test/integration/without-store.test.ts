@@ -186,13 +186,9 @@ test('each gateway limits a customer to its share, however often the store becom
   expect(backend.seen.length).toBeLessThanOrEqual(limit + share);
 
   // Every reply came, though late: so all was given back or reported, and nothing twice.
-  await expect
-    .poll(async () => (await readWindow(redis, customer)).used, { timeout: 10_000 })
-    .toBe(backend.seen.length);
+  await expect.poll(async () => (await readWindow(redis, customer)).used).toBe(backend.seen.length);
   await readOneByOne(gateway, key, 20);
-  await expect
-    .poll(async () => (await readWindow(redis, customer)).used, { timeout: 10_000 })
-    .toBe(backend.seen.length);
+  await expect.poll(async () => (await readWindow(redis, customer)).used).toBe(backend.seen.length);
 });
 
 test('requests admitted during an outage are counted once in the store afterwards', async () => {
@@ -204,8 +200,8 @@ test('requests admitted during an outage are counted once in the store afterward
   redis.pause();
   await readOneByOne(gateway, key, 30);
   redis.resume();
-  await expect.poll(async () => (await readWindow(redis, customer)).used, { timeout: 10_000 }).toBe(37);
+  await expect.poll(async () => (await readWindow(redis, customer)).used).toBe(37);
   await readOneByOne(gateway, key, 5);
-  await expect.poll(async () => (await readWindow(redis, customer)).used, { timeout: 10_000 }).toBe(42);
+  await expect.poll(async () => (await readWindow(redis, customer)).used).toBe(42);
   expect(backend.seen).toHaveLength(42);
 });

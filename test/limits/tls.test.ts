@@ -121,14 +121,14 @@ it('a certificate that is swapped as Kubernetes does is used for new connections
 
   const notAfter = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000);
   await put(createCertificate({ issuer: ca, notAfter }));
-  await expect.poll(reloads, { timeout: 10_000 }).toEqual({ 'result="used"': 1 });
+  await expect.poll(reloads).toEqual({ 'result="used"': 1 });
   const second = await shakeHands(gateway.public);
   expect(second.serialNumber).not.toBe(first.serialNumber);
   expect(await expiry()).toEqual({ '': notAfter.getTime() / 1000 });
 
   const other = createCertificate({ issuer: ca });
   await put({ ...other, key: ca.key });
-  await expect.poll(reloads, { timeout: 10_000 }).toEqual({ 'result="used"': 1, 'result="refused"': 1 });
+  await expect.poll(reloads).toEqual({ 'result="used"': 1, 'result="refused"': 1 });
   expect((await shakeHands(gateway.public)).serialNumber).toBe(second.serialNumber);
   expect(await ask(gateway.public, key)).toBe(200);
   const [said] = gateway.logs.filter(({ msg }) => String(msg).includes('cannot be used'));
@@ -136,7 +136,7 @@ it('a certificate that is swapped as Kubernetes does is used for new connections
   expect(JSON.stringify(gateway.logs)).not.toContain(ca.key.split('\n')[1]);
 
   await put(other);
-  await expect.poll(reloads, { timeout: 10_000 }).toEqual({ 'result="used"': 2, 'result="refused"': 1 });
+  await expect.poll(reloads).toEqual({ 'result="used"': 2, 'result="refused"': 1 });
   expect((await shakeHands(gateway.public)).serialNumber).not.toBe(second.serialNumber);
 });
 
@@ -172,7 +172,7 @@ it('every limit on requests and clients holds over TLS too', async () => {
   reader.pause();
   reader.write(`GET /v1/conversations HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`);
   await expect
-    .poll(() => readMetric(gateway, 'tollgate_connections_cut_total'), { timeout: 10_000 })
+    .poll(() => readMetric(gateway, 'tollgate_connections_cut_total'))
     .toMatchObject({ 'reason="slow_reader"': 1, 'reason="silent"': 1 });
 });
 

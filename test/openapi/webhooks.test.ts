@@ -49,7 +49,7 @@ async function makeNotices(): Promise<NewNotice[]> {
   });
   keys.start();
   onTestFinished(() => keys.close());
-  await expect.poll(() => made.length, { timeout: 10_000 }).toBe(5);
+  await expect.poll(() => made.length).toBe(5);
   return made;
 }
 

@@ -15,7 +15,6 @@ import { watchCertificate } from '../../src/http/tls/watch-certificate.ts';
 import { createCertificate } from '../support/certificates.ts';
 
 /** Far below the minute after which the files are read in any case. */
-const PATIENCE = { timeout: 10_000 };
 const first = createCertificate({ name: 'one.example' });
 const second = createCertificate({ name: 'two.example' });
 const third = createCertificate({ name: 'three.example' });
@@ -78,9 +77,9 @@ onPosix('a pair that is replaced while the one before is read is used at once', 
 
   await putCertificate(second);
   await giveKey(third.key, () => putCertificate(third));
-  await expect.poll(() => refusals, PATIENCE).toHaveLength(1);
+  await expect.poll(() => refusals).toHaveLength(1);
   await giveKey(third.key);
-  await expect.poll(used, PATIENCE).toBe(third.cert);
+  await expect.poll(used).toBe(third.cert);
 });
 
 onPosix('a pair that is replaced while the first one is read is used at once', async () => {
@@ -89,7 +88,7 @@ onPosix('a pair that is replaced while the first one is read is used at once', a
   await giveKey(first.key, () => putCertificate(second));
   await started;
   await giveKey(second.key);
-  await expect.poll(used, PATIENCE).toBe(second.cert);
+  await expect.poll(used).toBe(second.cert);
 });
 
 it('a new pair is used at once although something else in its folder changes all the time', async () => {
@@ -108,7 +107,7 @@ it('a new pair is used at once although something else in its folder changes all
   await writeFile(keyFile, second.key);
   await writeFile(certFile, second.cert);
   try {
-    await expect.poll(used, PATIENCE).toBe(second.cert);
+    await expect.poll(used).toBe(second.cert);
   } finally {
     isUsed = true;
     await busy;

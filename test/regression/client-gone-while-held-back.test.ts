@@ -50,7 +50,6 @@ it.each([
     expect(await fault).toBe('aborted');
     expect(awakeMs() - leftAtMs).toBeLessThan(2_000);
   },
-  30_000,
 );
 
 it('a client that stays is read a little further, and then no more', async () => {

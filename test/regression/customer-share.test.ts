@@ -12,7 +12,6 @@ const MAX_CONNECTIONS = 32;
 const HALF = MAX_CONNECTIONS / 2;
 const IN_FLIGHT = 80;
 const SHARE = MAX_CONNECTIONS / 4;
-const PATIENT = { timeout: 10_000 };
 const LARGE = '/v1/conversations?large';
 
 async function startLimitedSystem() {
@@ -49,7 +48,7 @@ test('clients of one customer that do not read hold at most half of the connecti
   const { gateway, key, large, askForLarge } = await startLimitedSystem();
   const refusals: string[] = [];
   for (let i = 0; i < MAX_CONNECTIONS + 2; i++) void askForLarge(key).then((text) => refusals.push(text));
-  await expect.poll(large, PATIENT).toBe(HALF);
+  await expect.poll(large).toBe(HALF);
   const other = await createCustomerWithKey(gateway, { id: 'other', plan: 'starter' });
   for (let round = 0; round < 5; round++) {
     const calls = Array.from({ length: HALF }, () =>
@@ -58,7 +57,7 @@ test('clients of one customer that do not read hold at most half of the connecti
     expect((await Promise.all(calls)).map(({ status }) => status)).toEqual(Array(HALF).fill(200));
   }
 
-  await expect.poll(() => refusals.length, PATIENT).toBe(HALF + 2);
+  await expect.poll(() => refusals.length).toBe(HALF + 2);
   for (const text of refusals) {
     expect(text).toMatch(/^HTTP\/1\.1 503 /);
     expect(text).toMatch(/^retry-after: 1\r$/im);
@@ -71,10 +70,10 @@ test('clients of one customer that do not read hold at most half of the connecti
 test('a customer within its share is served although others use more than half of the connections', async () => {
   const { gateway, key, large, askForLarge } = await startLimitedSystem();
   for (let i = 0; i < HALF; i++) void askForLarge(key);
-  await expect.poll(large, PATIENT).toBe(HALF);
+  await expect.poll(large).toBe(HALF);
   const second = await createCustomerWithKey(gateway, { id: 'second', plan: 'starter' });
   for (let i = 0; i < MAX_CONNECTIONS; i++) void askForLarge(second);
-  await expect.poll(large, PATIENT).toBe(HALF + SHARE);
+  await expect.poll(large).toBe(HALF + SHARE);
   const third = await createCustomerWithKey(gateway, { id: 'third', plan: 'starter' });
   const calls = Array.from({ length: SHARE }, () =>
     fetch(`${gateway.public}/v1/conversations`, { headers: bearer(third) }),
@@ -87,7 +86,7 @@ test('requests of one customer that wait for a connection leave half of limits.i
   const other = await createCustomerWithKey(gateway, { id: 'other', plan: 'starter' });
   let refused = 0;
   for (let i = 0; i < IN_FLIGHT + 20; i++) void askForLarge(key).then(() => refused++);
-  await expect.poll(() => refused, PATIENT).toBeGreaterThanOrEqual(20);
+  await expect.poll(() => refused).toBeGreaterThanOrEqual(20);
   expect(large()).toBe(HALF);
   expect((await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(other) })).status).toBe(200);
 });
@@ -100,7 +99,7 @@ test('a reload of limits.in_flight changes how many requests of one customer may
   expect(await takeOver(gateway)).toBe('applied');
   let refused = 0;
   for (let i = 0; i < IN_FLIGHT / 2; i++) void askForLarge(key).then(() => refused++);
-  await expect.poll(() => refused, PATIENT).toBe(IN_FLIGHT / 2 - HALF - IN_FLIGHT / 4);
+  await expect.poll(() => refused).toBe(IN_FLIGHT / 2 - HALF - IN_FLIGHT / 4);
   expect(large()).toBe(HALF);
   expect((await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(other) })).status).toBe(200);
 });

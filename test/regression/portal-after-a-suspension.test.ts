@@ -16,7 +16,7 @@ overEachStore('a suspension that has ended', (system) => {
     const suspended = await callAdmin(gateway, '/admin/v1/customers/acme', { method: 'PATCH', body });
     expect(suspended.body.suspended).toBe(true);
     const isSuspended = async () => (await callAdmin(gateway, '/admin/v1/customers/acme')).body.suspended;
-    await expect.poll(isSuspended, { timeout: 5000 }).toBe(false);
+    await expect.poll(isSuspended).toBe(false);
     const opened = await exchange(gateway.portal, codeOf(await createLink(gateway, 'acme')));
     expect(opened.body.suspended).toBe(false);
     expect((await send(gateway.portal, 'POST', '/portal/v1/keys', sessionOf(opened), '{}')).status).toBe(201);

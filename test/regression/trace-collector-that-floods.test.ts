@@ -58,7 +58,6 @@ test.each([
     await close();
     expect(reasons).toEqual([expect.any(String)]);
   },
-  30_000,
 );
 
 test('a collector that switches protocols loses the spans', async () => {

@@ -64,7 +64,7 @@ test('the store is reported up when admin writes work again, not before', async 
   proxy.cut();
   await observer.until(false);
   // Requests are decided again, and operators are not told so yet.
-  await expect.poll(() => store.isUp(), { timeout: 10_000 }).toBe(true);
+  await expect.poll(() => store.isUp()).toBe(true);
   expect([store.status().up, observer.changes.at(-1)?.up]).toEqual([false, false]);
   proxy.release();
   await observer.until(true);

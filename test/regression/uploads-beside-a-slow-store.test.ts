@@ -31,7 +31,7 @@ it('a client that resets its connection while its key is looked up ends its requ
   await setTimeout(100);
   client.socket.resetAndDestroy();
   await expect
-    .poll(() => gateway.logs.find(({ msg, method }) => msg === 'request' && method === 'POST'), { timeout: 5_000 })
+    .poll(() => gateway.logs.find(({ msg, method }) => msg === 'request' && method === 'POST'))
     .toMatchObject({ status: 499 });
   expect(backend.seen).toHaveLength(0);
 });

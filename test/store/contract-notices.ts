@@ -80,7 +80,7 @@ export function noticesContract(name: string, open: () => Promise<OpenedStore>):
       await notices.addOnce(one);
       const taken = await Promise.all(Array.from({ length: 10 }, () => notices.takeDue(5, 300)));
       expect(taken.flat()).toEqual([{ customer: 'acme', ...one.notice }]);
-      await expect.poll(() => notices.takeDue(5, HIDDEN_MS), { timeout: 10_000 }).toEqual(taken.flat());
+      await expect.poll(() => notices.takeDue(5, HIDDEN_MS)).toEqual(taken.flat());
     });
 
     test('are replaced only by the one who read them last', async () => {
@@ -101,7 +101,7 @@ export function noticesContract(name: string, open: () => Promise<OpenedStore>):
       const taken = await takeOne(notices);
       await notices.replace(taken, { content: '{"failed":1}', dueInMs: 200, isDead: false });
       expect(await notices.takeDue(1, HIDDEN_MS)).toEqual([]);
-      await expect.poll(() => notices.takeDue(1, HIDDEN_MS), { timeout: 10_000 }).toHaveLength(1);
+      await expect.poll(() => notices.takeDue(1, HIDDEN_MS)).toHaveLength(1);
       expect(await notices.replace({ ...taken, content: '{"failed":1}' }, undefined)).toBe(true);
       expect(await notices.counts()).toEqual({ pending: 0, dead: 0 });
     });

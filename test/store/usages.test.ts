@@ -49,7 +49,7 @@ describe.each(STORES)('over $name', (kind) => {
     expect(await store.usages.settledOf('nobody')).toBe(0);
     await reserve(store, 'settling', 7);
     expect(await store.usages.settledOf('settling')).toBe(0);
-    await expect.poll(() => store.usages.settledOf('settling'), { timeout: 10_000 }).toBe(7);
+    await expect.poll(() => store.usages.settledOf('settling')).toBe(7);
     expect((await reserve(store, 'settling', 0)).counts[0].used).toBe(7);
   });
 
