@@ -16,7 +16,7 @@ export interface Difference {
   readonly renamedPlans?: readonly string[];
 }
 
-type Mapping = { readonly [name: string]: Disclosed };
+type DisclosedMapping = { readonly [name: string]: Disclosed };
 
 /** Yields renamed plans, then differences by setting. Compares lists as a whole, mappings on both sides by member. */
 export function* differences(before: Disclosed, after: Disclosed): Generator<Difference> {
@@ -67,6 +67,6 @@ export function memberOf(value: Disclosed | undefined, name: string | number): D
   return isMapping(value) && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-function mappingOf(value: Disclosed | undefined): Mapping {
+function mappingOf(value: Disclosed | undefined): DisclosedMapping {
   return isMapping(value) ? value : {};
 }

@@ -56,7 +56,7 @@ interface Finish {
   readonly closeReason?: string | undefined;
 }
 
-type Limits = NonNullable<AdmittedDecision['limits']>;
+type AdmittedLimits = NonNullable<AdmittedDecision['limits']>;
 
 /** From this percentage of a limit on, a customer is noted as near it. */
 const NEAR_PERCENT = 50;
@@ -144,7 +144,11 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
   }
 
   /** Logs that the plan's shadow limit, which is not enforced, would have refused the request. */
-  function explainShadow({ customer = '', plan }: RequestContext, decision: AdmittedDecision, limits: Limits): void {
+  function explainShadow(
+    { customer = '', plan }: RequestContext,
+    decision: AdmittedDecision,
+    limits: AdmittedLimits,
+  ): void {
     if (!shadowNotes.isDue(customer)) return;
     logger.info(
       {
@@ -332,18 +336,18 @@ function idsOf({ requestId, traceId }: RequestContext) {
 }
 
 /** Returns the policy of the period that this request exceeds; undefined if none. */
-function overageIn({ admission }: AdmittedDecision, limits: Limits): PeriodLimit['policy'] | undefined {
+function overageIn({ admission }: AdmittedDecision, limits: AdmittedLimits): PeriodLimit['policy'] | undefined {
   const period = periodIn(limits);
   return period && admission.remaining(limits.length - 1) < 0 ? period.policy : undefined;
 }
 
 /** Returns the units of the hour that are used with this request. */
-function usedOf({ admission }: AdmittedDecision, limits: Limits): number {
+function usedOf({ admission }: AdmittedDecision, limits: AdmittedLimits): number {
   return limits[0].amount - admission.remaining(0);
 }
 
 /** Returns the percentage that is used with this request: of the limit with the highest one. */
-function percentUsed({ admission }: AdmittedDecision, limits: Limits): number {
+function percentUsed({ admission }: AdmittedDecision, limits: AdmittedLimits): number {
   let highest = 0;
   for (let index = 0; index < limits.length; index++) {
     const { amount = 1 } = limits[index] ?? {};
@@ -353,6 +357,6 @@ function percentUsed({ admission }: AdmittedDecision, limits: Limits): number {
 }
 
 /** Returns whether this request leaves at most `1 / divisor` of the hour's limit. False without the store: usage is unknown then. */
-function leavesAtMost(divisor: number, { admission }: AdmittedDecision, limits: Limits): boolean {
+function leavesAtMost(divisor: number, { admission }: AdmittedDecision, limits: AdmittedLimits): boolean {
   return divisor * admission.remaining(0) <= limits[0].amount && admission.mode !== 'local';
 }

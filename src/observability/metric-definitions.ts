@@ -14,12 +14,12 @@ type AcrossWorkers = 'sum' | 'min' | 'max' | 'primary';
  * By label name: the values with an explanation each, which may be empty; or a description of values that are not known
  * in advance. In an exposition, labels have the order of this table.
  */
-type Labels = Readonly<Record<string, Readonly<Record<string, string>> | string>>;
+type LabelDefinitions = Readonly<Record<string, Readonly<Record<string, string>> | string>>;
 
 export interface MetricDefinition {
   readonly type: 'counter' | 'gauge' | 'histogram';
   readonly help: string;
-  readonly labels: Labels;
+  readonly labels: LabelDefinitions;
   /** Upper bounds, of histograms only. */
   readonly buckets?: readonly number[];
   /** How the values of several workers are combined. */
@@ -27,13 +27,13 @@ export interface MetricDefinition {
 }
 
 /** If all labels list their values, the series with these exist from the start, with value 0. */
-const counter = <const L extends Labels>(help: string, labels: L = {} as L) =>
+const counter = <const L extends LabelDefinitions>(help: string, labels: L = {} as L) =>
   ({ type: 'counter', help, labels, acrossWorkers: 'sum' }) as const;
 
-const gauge = (acrossWorkers: AcrossWorkers, help: string, labels: Labels = {}) =>
+const gauge = (acrossWorkers: AcrossWorkers, help: string, labels: LabelDefinitions = {}) =>
   ({ type: 'gauge', help, labels, acrossWorkers }) as const;
 
-const histogram = (buckets: readonly number[], help: string, labels: Labels) =>
+const histogram = (buckets: readonly number[], help: string, labels: LabelDefinitions) =>
   ({ type: 'histogram', help, labels, buckets, acrossWorkers: 'sum' }) as const;
 
 const ROUTE = "the configured route's template, or `none` if no route matched";

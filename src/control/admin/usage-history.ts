@@ -111,7 +111,7 @@ async function readRange(
  */
 async function nearCustomers(context: AdminContext, history: UsageHistory, { above, limit, wanted }: NearQuery) {
   const candidates = (await history.near(MAX_CANDIDATES)).map(({ customer }) => customer);
-  const near: NearCustomer[] = [];
+  const near: CustomerNearLimit[] = [];
   const left: string[] = [];
   for (const piece of piecesOf(candidates, CANDIDATES_AT_ONCE)) {
     if (near.length >= limit) break;
@@ -131,7 +131,7 @@ async function nearCustomers(context: AdminContext, history: UsageHistory, { abo
 }
 
 /** Resolves to the seconds until the nearest limit has more requests. */
-async function secondsUntilMore({ customer, nearest, period }: NearCustomer, { usage, clock }: AdminContext) {
+async function secondsUntilMore({ customer, nearest, period }: CustomerNearLimit, { usage, clock }: AdminContext) {
   if (nearest.window !== 'hourly' && period) {
     return Math.max(0, Math.ceil((Date.parse(period.endsAt) - clock.nowMs()) / 1000));
   }
@@ -143,7 +143,7 @@ function* piecesOf<Item>(items: readonly Item[], size: number) {
   for (let start = 0; start < items.length; start += size) yield items.slice(start, start + size);
 }
 
-type NearCustomer = Awaited<ReturnType<typeof usagesOf>>[number];
+type CustomerNearLimit = Awaited<ReturnType<typeof usagesOf>>[number];
 
 /** Usages of the hour below {@link NEAR_PERCENT} may be inexact. Leaves out customers without a limit. */
 async function usagesOf(context: AdminContext, ids: readonly string[], wanted: CustomerSearch | undefined) {

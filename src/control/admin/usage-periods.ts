@@ -29,13 +29,13 @@ const CURSOR = /^(\d{1,16})~(?:([^~]+)~(\d{1,16})~(\d{1,16}))?~(.*)$/;
 
 type PeriodQuery = CheckedRequestOf<'GET /admin/v1/usage/periods'>['query'];
 type CustomerPeriod = StoredPeriod & { readonly customer: string };
-type Position = Pick<CustomerPeriod, 'customer' | 'startMs' | 'endMs'>;
+type PeriodPosition = Pick<CustomerPeriod, 'customer' | 'startMs' | 'endMs'>;
 
 /** Where a page begins. */
 interface Start {
   /** Wall time in ms. Periods that end then or later are on no page, though they may be over meanwhile. */
   readonly toMs: number;
-  readonly listed?: Position | undefined;
+  readonly listed?: PeriodPosition | undefined;
   readonly customers?: string | undefined;
 }
 
@@ -74,7 +74,11 @@ export function usagePeriodHandlers({ records, periods, logger }: AdminContext) 
     };
   }
 
-  async function periodsOf(customers: readonly CustomerRecord[], range: HistoryRange, listed: Position | undefined) {
+  async function periodsOf(
+    customers: readonly CustomerRecord[],
+    range: HistoryRange,
+    listed: PeriodPosition | undefined,
+  ) {
     const read = await periods.periodsOf(customers.map(({ id }) => id));
     const damaged = customers.filter((_, at) => read[at]?.isDamaged).map(({ id }) => id);
     if (damaged.length > 0) {
@@ -99,7 +103,7 @@ function documentOf({ customer, startMs, endMs, ...period }: CustomerPeriod) {
   };
 }
 
-function cursorOf({ toMs }: HistoryRange, listed: Position | undefined, customers = ''): string {
+function cursorOf({ toMs }: HistoryRange, listed: PeriodPosition | undefined, customers = ''): string {
   const position = listed === undefined ? '' : `${listed.customer}~${listed.endMs}~${listed.startMs}`;
   return `${toMs}~${position}~${customers}`;
 }

@@ -2,7 +2,7 @@
 import type { RecentRefusal } from '../../observability/recent-refusals.ts';
 import type { DataPlane, DataPlaneStatus } from '../data-plane.ts';
 
-type LeaseState = ReturnType<DataPlane['leaseState']>;
+type WorkerLeases = ReturnType<DataPlane['leaseState']>;
 
 /** Returns the worst state of all: if one worker is degraded, some clients notice. `own`: the state of the primary. */
 export function combineStores(
@@ -34,7 +34,7 @@ export function combineUpstreams(workers: readonly DataPlaneStatus[]): DataPlane
   return [...combined.values()];
 }
 
-export function combineLeaseStates(workers: readonly LeaseState[]): LeaseState {
+export function combineLeaseStates(workers: readonly WorkerLeases[]): WorkerLeases {
   const refused = workers.flatMap(({ refusedForMs }) => refusedForMs ?? []);
   return {
     leases: workers.flatMap(({ leases }) => leases),

@@ -25,7 +25,7 @@ export interface ResponseSink {
 /** Inside a chunked body (RFC 9112 §7.1). */
 type ChunkState = 'chunk-size' | 'chunk-extensions' | 'chunk-data' | 'chunk-end' | 'trailer';
 /** `length`: body of known length. `close`: body until the connection closes. */
-type State = 'idle' | 'head' | 'length' | 'close' | ChunkState;
+type ParserState = 'idle' | 'head' | 'length' | 'close' | ChunkState;
 
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
 const FIELD = `${TOKEN}:[\\t\\x20-\\x7e\\x80-\\xff]*`;
@@ -64,7 +64,7 @@ const SPACE = 0x20;
 export class ResponseParser {
   readonly #maxHeaderBytes: number;
   #sink: ResponseSink | undefined;
-  #state: State = 'idle';
+  #state: ParserState = 'idle';
   #isHead = false;
   /** The received part of an incomplete head. */
   #partialHead = '';
