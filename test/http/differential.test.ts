@@ -282,7 +282,6 @@ describe('whatever is sent, the backend sees it as one canonical request or not 
         // A second request ends what is unfinished, so that nothing is waited for; it has no key, and is never forwarded.
         const { seen, answers, end, fault } = await system.attempt(bytes + MARK, {
           answers: 2,
-          patienceMs: 5000,
           isHead: (i) => i === 0 && bytes.startsWith('HEAD'),
         });
         expect(fault).toBeUndefined();
@@ -324,7 +323,6 @@ describe('whatever is sent, the backend sees it as one canonical request or not 
           // HEAD and GET would have to be told apart by what the gateway took for a request; no answer's content is looked at.
           const { seen, end } = await system.attempt(pieces, {
             answers: requests.length + 1,
-            patienceMs: 5000,
             isHead: () => false,
           });
           expect(end).not.toBe('open');
@@ -344,7 +342,6 @@ describe('whatever is sent, the backend sees it as one canonical request or not 
         const next = get('/v1/conversations/next');
         const { seen, answers, end, fault } = await system.attempt(head + body + next, {
           answers: 2,
-          patienceMs: 5000,
         });
         const statuses = answers.map(({ status }) => status).filter((status) => status !== 100);
         expect(fault).toBeUndefined();

@@ -86,7 +86,9 @@ it('many more connections than the limit are cut unread, and there are never mor
   const flood = await Promise.all(Array.from({ length: 700 }, () => openSession(gateway.public)));
   await expect.poll(() => flood.filter((each) => each.isClosed()).length).toBeGreaterThanOrEqual(700 - 512);
   const cut = await readMetric(gateway, 'tollgate_connections_cut_total');
-  expect(cut['reason="surplus"']).toBeGreaterThanOrEqual(700 - 512);
+  // Displaced if it was silent for a second: on a busy machine, the first ones of the flood.
+  const { 'reason="surplus"': surplus = 0, 'reason="displaced"': displaced = 0 } = cut;
+  expect(surplus + displaced).toBeGreaterThanOrEqual(700 - 512);
   held[0]?.end();
   await expect.poll(() => busy.statuses()).toEqual([200]);
 });

@@ -286,7 +286,7 @@ async function askTooMuch(received: Set<string>): Promise<void> {
 
 /** What is behind the gateway fails, is away, or cannot be asked. */
 async function askOutOfService(received: Set<string>): Promise<void> {
-  const config = { upstream: { response_timeout_ms: 100 } };
+  const config = { upstream: { response_timeout_ms: 1000 } };
   const { gateway, key, redis, backend } = await startRedisSystem({ answer: FAULTY, config });
   const session = new Session(gateway, received);
   for (const [code, query] of [

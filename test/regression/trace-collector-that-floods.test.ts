@@ -51,14 +51,11 @@ test.each([
 test.each([
   ['103 Early Hints', 'HTTP/1.1 103 Early Hints\r\n\r\n'],
   ['an empty line', '\r\n'],
-])(
-  'a collector that sends %s now and then is left after ten seconds',
-  async (_, text) => {
-    const { reasons, close } = await exportTo(drip(text));
-    await close();
-    expect(reasons).toEqual([expect.any(String)]);
-  },
-);
+])('a collector that sends %s now and then is left after ten seconds', async (_, text) => {
+  const { reasons, close } = await exportTo(drip(text));
+  await close();
+  expect(reasons).toEqual([expect.any(String)]);
+});
 
 test('a collector that switches protocols loses the spans', async () => {
   const { reasons, close } = await exportTo((socket) =>

@@ -12,7 +12,7 @@ import { acceptAsEmpty } from '../../support/redis-system.ts';
 const TOKEN = 'a-key-made-elsewhere';
 const KEY_NAME = `test:key:${sha256Hex(TOKEN)}`;
 const CUSTOMER_NAME = 'test:customer:{acme}';
-const TIMEOUT_MS = 100;
+const TIMEOUT_MS = 1000;
 
 async function setUp() {
   const redis = await startRedis();

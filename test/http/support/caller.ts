@@ -1,6 +1,9 @@
 import { connect } from 'node:net';
 import { type ReadAnswer, readAnswers } from './http-reader.ts';
 
+/** How long the caller waits altogether: a fault of the server is not that it is slow. */
+const PATIENCE_MS = 30_000;
+
 /** What came of bytes that were sent over one connection. */
 export interface Conversation {
   readonly answers: readonly ReadAnswer[];
@@ -20,8 +23,6 @@ export interface ConversationSettings {
   readonly answers?: number;
   /** Whether the request with this number is a HEAD; left out: the first one if the bytes begin with `HEAD`. */
   readonly isHead?: (index: number) => boolean;
-  /** How long the caller waits altogether. */
-  readonly patienceMs?: number;
 }
 
 /**
@@ -35,12 +36,12 @@ export function converse(
 ): Promise<Conversation> {
   const pieces = typeof bytes === 'string' ? [bytes] : bytes;
   const isHead = settings.isHead ?? ((index) => index === 0 && (pieces[0]?.startsWith('HEAD') ?? false));
-  const { answers: wanted = 1, patienceMs = 10_000 } = settings;
+  const { answers: wanted = 1 } = settings;
   return new Promise((resolve) => {
     const socket = connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true });
     let received = '';
     let hasAll = false;
-    const giveUp = setTimeout(() => finish('open'), patienceMs);
+    const giveUp = setTimeout(() => finish('open'), PATIENCE_MS);
     const finish = (end: Conversation['end']): void => {
       clearTimeout(giveUp);
       socket.destroy();
