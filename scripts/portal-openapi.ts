@@ -40,7 +40,7 @@ const REFUSALS = {
   Unprocessable: {
     codes: ['unprocessable'],
     description:
-      'A member or parameter is missing, unknown or of the wrong type; or a restriction of a key would be lifted; or there is no usage history.',
+      'A member or parameter is missing, unknown or of the wrong type; or a restriction of a key would be lifted; or a scope is unknown; or there is no usage history.',
   },
   TooMany: {
     codes: ['too_many_writes', 'too_many_failures'],
@@ -99,7 +99,7 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
   'GET /portal/v1/usage': {
     operationId: 'getUsage',
     tag: 'usage',
-    summary: 'Usage of the last hour',
+    summary: 'Plan, limits, and usage of the last hour and of the present day or month',
     success: 'The usage as counted in the store.',
   },
   'GET /portal/v1/usage/history': {
@@ -116,6 +116,12 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     description: 'The latest first. Up to 10 seconds late, and approximate. Without a usage history, empty.',
     success: 'One item for each deprecated path that was called.',
   },
+  'GET /portal/v1/scopes': {
+    operationId: 'listScopes',
+    tag: 'keys',
+    summary: 'The scopes that keys may be restricted to, with what they allow',
+    success: 'One item for each scope. Routes without a scope are open to every key.',
+  },
   'GET /portal/v1/keys': {
     operationId: 'listKeys',
     tag: 'keys',
@@ -128,7 +134,7 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     tag: 'keys',
     summary: 'Create a key',
     description:
-      '409 if `max_keys` keys are in use. 422 if the new key would be less restricted than every key in use or, without one, than the key that ended last.',
+      '409 if `max_keys` keys are in use. 422 if the new key would be less restricted than every key in use or, without one, than the key that ended last; or if no route has one of its scopes: `detail` names the scopes that there are.',
     success: 'Created. Only this response has `key`.',
     refusals: ['Conflict'],
   },
@@ -136,7 +142,8 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     operationId: 'updateKey',
     tag: 'keys',
     summary: 'Rename or restrict a key',
-    description: '422 if the change lifts a restriction of the key; `detail` says what is allowed.',
+    description:
+      '422 if the change lifts a restriction of the key, or if no route has one of its new scopes; `detail` says what is allowed.',
     success: 'The key.',
   },
   'POST /portal/v1/keys/:keyId/rotate': {
@@ -173,9 +180,10 @@ export const portalSections = () =>
       Code: bodyOf('POST /portal/session'),
       OpenedSession: documents.OPENED_SESSION,
       Session: documents.PORTAL_SESSION,
-      Usage: responses.USAGE,
+      Usage: documents.PORTAL_USAGE,
       UsageHistory: responses.USAGE_HISTORY,
       DeprecatedCalls: responses.OWN_DEPRECATED_CALLS,
+      Scopes: documents.SCOPES,
       Key: documents.PORTAL_KEY,
       KeyPage: documents.PORTAL_KEY_PAGE,
       KeyCreation: bodyOf('POST /portal/v1/keys'),
@@ -192,9 +200,9 @@ export const portalSections = () =>
       ...(scope === undefined ? [] : (['Forbidden'] as const)),
       ...(scope === undefined
         ? []
-        : scope === 'keys:write'
-          ? (['UnsupportedMediaType', 'TooMany'] as const)
-          : (['TooManyReads'] as const)),
+        : endpoint.startsWith('GET ')
+          ? (['TooManyReads'] as const)
+          : (['UnsupportedMediaType', 'TooMany'] as const)),
       ...(endpoint.includes(':') ? (['NotFound'] as const) : []),
       ...(body === undefined
         ? []

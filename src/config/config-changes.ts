@@ -33,10 +33,10 @@ function hiddenValues(config: Config): ReadonlyMap<string, unknown> {
   const valueAt = (path: Path) => path.reduce<unknown>(configMember, config);
   const values = comparedPaths(config.disclosed).map((path): [string, unknown] => {
     const [section, name = ''] = [path.slice(0, -1), path.at(-1)];
-    if (takesEffect(formatPath(path)) === 'restart') return [formatPath(section), valueAt(section)];
     const file = [...section, `${name}_file`];
-    const member = settingAt(file)?.secretMember ?? name;
-    return [formatPath(settingAt(path) ? path : file), valueAt([...section, member])];
+    const key = formatPath(settingAt(path) ? path : file);
+    if (takesEffect(key) === 'restart') return [formatPath(section), valueAt(section)];
+    return [key, valueAt([...section, settingAt(file)?.secretMember ?? name])];
   });
   return new Map(values);
 }

@@ -2,6 +2,7 @@
  * The effective configuration as the rest of the gateway sees it: checked, complete and deeply frozen. Most of it is named
  * and described once, in schema.ts; here is what is derived from that, read from named files, or left out.
  */
+import type { LogoType } from '../formats/logo.ts';
 import type { FileValues } from './schema.ts';
 
 export type Section<Name extends keyof FileValues> = NonNullable<FileValues[Name]>;
@@ -99,8 +100,10 @@ export interface CheckConfig extends Omit<Section<'check'>, 'tokenFile'> {
   readonly trustedProxies: readonly string[];
 }
 
-/** `publicUrl`: as the URL standard writes an origin. */
-export type PortalConfig = Section<'portal'>;
+/** `publicUrl`: as the URL standard writes an origin. `apiUrl`: without a slash at the end. */
+export interface PortalConfig extends Omit<Section<'portal'>, 'logoFile'> {
+  readonly logo?: { readonly type: LogoType; readonly base64: string };
+}
 
 export type AdminJwtConfig = NonNullable<AdminConfig['jwt']>;
 

@@ -3,6 +3,7 @@
  * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
 import { comparableName } from '../formats/header-names.ts';
+import { logoType, MAX_LOGO_BYTES } from '../formats/logo.ts';
 import {
   isRoutePrefix,
   isWildcard,
@@ -297,9 +298,20 @@ function checkCheck({ given, valid, report, secrets }: CheckContext): void {
   }
 }
 
-function checkPortal({ given, report }: CheckContext): void {
-  if (given(['portal']) === undefined || given(['admin']) !== undefined) return;
-  report(['portal'], 'needs the section admin: its API makes the links to the portal');
+function checkPortal({ given, report, secrets }: CheckContext): void {
+  if (given(['portal']) === undefined) return;
+  if (given(['admin']) === undefined) {
+    report(['portal'], 'needs the section admin: its API makes the links to the portal');
+  }
+  const [path, logo] = [['portal', 'logo_file'], secrets('portal.logo')];
+  // A missing or unreadable file is already reported.
+  if (logo.kind === 'unknown' || !given(path)) return;
+  const content = logo.kind === 'value' ? logo.content : undefined;
+  if (content && content.length > MAX_LOGO_BYTES) {
+    report(path, `the file is larger than ${MAX_LOGO_BYTES / 1024} KiB; give a smaller image`);
+  } else if (!content || logoType(content) === undefined) {
+    report(path, 'must name a PNG, or an SVG in UTF-8 whose root element has xmlns="http://www.w3.org/2000/svg"');
+  }
 }
 
 function checkStore({ given, valid, report, secrets }: CheckContext): void {

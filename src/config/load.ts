@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
+import { logoType } from '../formats/logo.ts';
 import { isRoutePrefix, parseHeaderLines, parseOrigin, parseUpstreamUrl } from '../formats/path-and-origin.ts';
 import { readSigningKeyFile } from '../formats/signing-key-file.ts';
 import { parseStoreUrl } from '../formats/store-address.ts';
@@ -10,6 +11,7 @@ import type {
   Config,
   ConfigSource,
   NoticesConfig,
+  PortalConfig,
   Section,
   TracingConfig,
 } from './config.ts';
@@ -141,7 +143,7 @@ function effectiveValues(values: FileValues, secrets: Secrets, folder: string) {
     },
     admin: admin && adminConfig(admin, secrets),
     check: check && checkConfig(check, values, secrets),
-    portal: portal && { ...portal, publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl },
+    portal: portal && portalConfig(portal, secrets),
     store: storeConfig(store, secrets, folder),
     upstream: upstream && backendConfig(['upstream'], upstream, secrets),
     upstreams: new Map(
@@ -176,6 +178,19 @@ function checkConfig(
   const token = secretText(secrets('check.token'));
   const trustedProxies = check.trustedProxies ?? listen.trustedProxies;
   return { ...check, trustedProxies, ...(token !== undefined && { token }) };
+}
+
+function portalConfig({ logoFile: _, ...portal }: Section<'portal'>, secrets: Secrets): PortalConfig {
+  const apiUrl = parseUpstreamUrl(portal.apiUrl ?? '');
+  const logo = secrets('portal.logo');
+  const content = logo.kind === 'value' ? logo.content : undefined;
+  const type = content && logoType(content);
+  return {
+    ...portal,
+    publicUrl: parseOrigin(portal.publicUrl) ?? portal.publicUrl,
+    ...(apiUrl !== undefined && { apiUrl }),
+    ...(type && { logo: { type, base64: content.toString('base64') } }),
+  };
 }
 
 function backendConfig(path: Path, section: Section<'upstream'>, secrets: Secrets): BackendConfig {

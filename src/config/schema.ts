@@ -63,7 +63,17 @@ const portal = types.mapping({
   port: types.port.default(8083).describe('Port of the portal listener; 0 takes any free one.'),
   public_url: types.origin.describe('Origin of the portal in links; requests with another host get 421.'),
   title: types.title.default('API').describe('Name of your API, shown on each page.'),
+  logo_file: types.fileName
+    .optional()
+    .describe('Your logo beside the title: an SVG or PNG of at most 64 KiB. A changed file is used without a restart.'),
+  home_url: types.returnUrl
+    .optional()
+    .describe('Your own site. The bare address of the portal leads there, and pages without a session.'),
+  docs_url: types.webPage.optional().describe('The documentation of your API.'),
   support_url: types.webPage.optional().describe('Where customers get help.'),
+  api_url: types.apiUrl
+    .optional()
+    .describe('Base URL of your API for customers, such as https://api.example.com: for a curl line beside a new key.'),
   accent_color: types.color.optional().describe('Color of links and buttons, such as "#0b5fff".'),
   max_keys: types.count
     .default(20)
@@ -196,6 +206,9 @@ const route = types.mapping({
   scope: types.scope
     .optional()
     .describe('A key with scopes needs this one, or gets 403 insufficient_scope; if omitted, every key may use it.'),
+  description: types.description
+    .optional()
+    .describe('What requests of the route do, in the words of customers: the portal shows it with the scope.'),
   units: types.units.default(1).describe('What a request takes from every quota of its customer; 0: nothing.'),
   key: types
     .oneOf(['required', 'none'])

@@ -12,7 +12,13 @@ export type Secret =
   | { readonly kind: 'none' }
   /** Set but not available; a problem says why. */
   | { readonly kind: 'unknown' }
-  | { readonly kind: 'value'; readonly value: string; readonly path: Path };
+  | {
+      readonly kind: 'value';
+      readonly value: string;
+      readonly path: Path;
+      /** The content of its file. */
+      readonly content?: Buffer;
+    };
 
 /**
  * Returns a secret or PEM text by the name of its setting, such as `notices.endpoints[0].secret`: read inline or from the
@@ -59,7 +65,7 @@ export async function readSecrets(
       const content = await readNamedFile(named.file);
       reads.push({ ...named, content });
       const trimmed = content.toString('utf8').replace(/(?:\r?\n)+$/, '');
-      return trimmed === '' ? { kind: 'none' } : { kind: 'value', value: trimmed, path: filePath };
+      return trimmed === '' ? { kind: 'none' } : { kind: 'value', value: trimmed, path: filePath, content };
     } catch (error) {
       reads.push({ ...named, content: undefined });
       const hint = "a relative name is relative to this file's folder";

@@ -151,6 +151,20 @@ export const webPage = text(
   (value) => isDocumentationUrl(value) && !value.includes('{'),
 );
 
+/** Where users are sent back to, so that nobody on the network path can replace it. */
+export const returnUrl = text(
+  'URL',
+  'must be https://, or http:// with a loopback host, at most 1024 characters, without credentials',
+  (value) => value.length <= 1024 && isTrustworthyUrl(value, { allowFragment: true }),
+);
+
+/** Shown in lines for a shell. */
+export const apiUrl = text(
+  'URL',
+  'must be http(s)://host[:port], with a base path of segments of A-Z a-z 0-9 . _ ~ - if need be, without query and credentials',
+  (value) => value.length <= 1024 && /^http/i.test(value) && parseUpstreamUrl(value) !== undefined,
+);
+
 /** Sent in a Link header as it is, so it has only the characters of RFC 3986. */
 export const successor = text(
   'URL',
@@ -166,6 +180,12 @@ export const time = text(
 
 /** Shown to people. */
 export const title = text('text', 'must be 1 to 80 characters without control characters', /^[^\p{Cc}\p{Cs}]{1,80}$/u);
+
+export const description = text(
+  'text',
+  'must be 1 to 200 characters without control characters',
+  /^[^\p{Cc}\p{Cs}]{1,200}$/u,
+);
 
 export const color = text('color', 'must be "#" and six hex digits, in quotes', /^#[0-9a-f]{6}$/i);
 

@@ -5,6 +5,7 @@
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { camelCase } from '../base/camel-case.ts';
+import { isNearErrorColor } from '../formats/accent-color.ts';
 import { hostOf } from '../formats/host.ts';
 import { isWildcard, routeShape } from '../formats/path-and-origin.ts';
 import { isLoopback, isTrustworthyUrl } from '../formats/url.ts';
@@ -40,6 +41,9 @@ export function findWarnings(document: YamlDocument, values: FileValues, secrets
   if (values.upstream) warnOfBackend('default', ['upstream'], values.upstream, values, warn);
   for (const [name, backend] of values.upstreams) warnOfBackend(name, ['upstreams', name], backend, values, warn);
   for (const [index, route] of values.routes.entries()) {
+    if (route.description !== undefined && route.scope === undefined) {
+      warn(['routes', index, 'description'], 'has no effect without scope: the portal shows both together');
+    }
     warnOfNumbers(['routes', index], UNWISE_BACKEND_NUMBERS, route, warn);
     const leftMs = route.sunsetAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(route.sunsetAt) - Date.now();
     if (leftMs > SUNSET_WARNING_MS) continue;
@@ -119,9 +123,20 @@ function isLargeBlock(block: string): boolean {
 }
 
 function warnOfPortal({ portal }: FileValues, warn: Warn): void {
-  const url = portal && URL.parse(portal.publicUrl);
-  if (!url || url.protocol === 'https:' || isLoopback(hostOf(url))) return;
-  warn(['portal', 'public_url'], 'is http://: sessions and new keys cross the network unencrypted');
+  if (!portal) return;
+  const urls = [
+    ['public_url', portal.publicUrl, 'sessions and new keys cross'],
+    ['api_url', portal.apiUrl ?? '', 'keys cross'],
+  ] as const;
+  for (const [name, text, what] of urls) {
+    const url = URL.parse(text);
+    if (!url || url.protocol === 'https:' || isLoopback(hostOf(url))) continue;
+    warn(['portal', name], `is http://: ${what} the network unencrypted`);
+  }
+  if (portal.accentColor && isNearErrorColor(portal.accentColor)) {
+    const risk = 'customers take links and buttons for errors, or for what cannot be undone';
+    warn(['portal', 'accent_color'], `is close to the color of errors: ${risk}; choose another hue`);
+  }
 }
 
 function warnOfBackend(

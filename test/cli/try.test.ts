@@ -66,6 +66,7 @@ it('serves the user’s own backend with what it prints, and is gone within a se
   expect((await postLogin(admin, token)).body).toMatchObject({ scope: 'write' });
   const [link = ''] = /http:\S+\/portal#code=\S+/.exec(output) ?? [];
   expect((await exchange(portal, codeOf(new URL(link)))).body).toMatchObject({ customer: 'demo' });
+  expect(await (await fetch(`${portal}/portal/settings`)).json()).toMatchObject({ api_url: origin });
   const config = await fetch(`${admin}/admin/v1/config`, { headers: bearer(token) });
   expect(await config.json()).toMatchObject({ auth: { key_headers: ['X-API-Key'] } });
 

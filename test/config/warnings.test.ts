@@ -40,6 +40,10 @@ describe('a setting that cannot work or is dangerous is warned of', () => {
       'admin: { token: a-token-of-32-characters }\nportal: { public_url: "http://keys.example.com" }',
       '4: portal.public_url: is http://: sessions and new keys cross the network unencrypted',
     ],
+    [
+      'admin: { token: a-token-of-32-characters }\nportal: { public_url: "https://keys.example.com", accent_color: "#d32f2f" }',
+      '4: portal.accent_color: is close to the color of errors',
+    ],
     ['auth: { cache_seconds: 86400 }', '3: auth.cache_seconds: is above 3600 seconds'],
     ['auth: { stale_if_error_seconds: 100000 }', '3: auth.stale_if_error_seconds: is above 86400 seconds'],
     [

@@ -93,23 +93,34 @@ it('with https, the cookie is Secure, and its name has the prefix that binds it 
   expect((await read({ cookie: cookie.replace('__Host-', '') })).status).toBe(401);
 });
 
-it('a reload applies title, support link and limit; another port needs a restart', async () => {
+it('a reload applies title, links and limit; another port needs a restart', async () => {
   const start = await startStore(EMBEDDED_STORE);
   const gateway = await start();
   const settings = async () => (await send(gateway.portal, 'GET', '/portal/settings')).body;
   expect(await settings()).toEqual({
     title: 'Example API',
+    logo_url: null,
+    home_url: null,
+    docs_url: null,
     support_url: null,
+    api_url: null,
     accent_color: null,
     key_header: 'Authorization',
     max_keys: 20,
   });
-  const changed = { ...gateway.sections.portal, title: 'New', support_url: 'https://example.com/help', max_keys: 1 };
+  const urls = {
+    home_url: 'http://localhost:3000/#/api',
+    docs_url: 'https://example.com/docs',
+    support_url: 'https://example.com/help',
+    api_url: 'https://api.example.com',
+  };
+  const changed = { ...gateway.sections.portal, title: 'New', ...urls, max_keys: 1 };
   await rewrite(gateway, { portal: changed, auth: { key_headers: ['X-API-Key', 'Authorization'] } });
   expect(await gateway.reload('signal')).toMatchObject({ result: 'applied' });
   const applied = {
     title: 'New',
-    support_url: 'https://example.com/help',
+    logo_url: null,
+    ...urls,
     accent_color: null,
     key_header: 'X-API-Key',
     max_keys: 1,

@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import * as query from '../admin/queries.ts';
 import { keyChange, keyGeneration, ROTATION } from '../admin/requests.ts';
-import { OWN_DEPRECATED_CALLS, USAGE, USAGE_HISTORY } from '../admin/responses.ts';
+import { OWN_DEPRECATED_CALLS, USAGE_HISTORY } from '../admin/responses.ts';
 import type { RouteTable } from '../admin/route-table.ts';
 import * as document from './portal-documents.ts';
 
@@ -25,13 +25,14 @@ export const PORTAL_ROUTES = {
   'POST /portal/session': { body: () => CODE, reply: document.OPENED_SESSION },
   'GET /portal/session': { reply: document.PORTAL_SESSION },
   'DELETE /portal/session': {},
-  'GET /portal/v1/usage': { scope: 'usage:read', reply: USAGE },
+  'GET /portal/v1/usage': { scope: 'usage:read', reply: document.PORTAL_USAGE },
   'GET /portal/v1/usage/history': {
     scope: 'usage:read',
     query: z.strictObject({ from: query.FROM, to: query.TO, step: query.STEP }),
     reply: USAGE_HISTORY,
   },
   'GET /portal/v1/routes/deprecated': { scope: 'usage:read', reply: OWN_DEPRECATED_CALLS },
+  'GET /portal/v1/scopes': { scope: 'keys:write', reply: document.SCOPES },
   'GET /portal/v1/keys': {
     scope: 'keys:read',
     query: z.strictObject({ limit: PAGE_LIMIT, cursor: query.CURSOR }),

@@ -32,6 +32,7 @@ export function makeLocal(document: Document, backend: URL, ports: readonly numb
     document.setIn([section, 'port'], ports[index]);
   }
   document.setIn(['portal', 'public_url'], `http://127.0.0.1:${document.getIn(['portal', 'port'])}`);
+  document.setIn(['portal', 'api_url'], `http://127.0.0.1:${document.getIn(['listen', 'port'])}`);
   document.set('workers', 1);
   document.set('store', { url: 'sqlite:store.sqlite' });
   document.setIn(['upstream', 'urls'], [backend.href]);

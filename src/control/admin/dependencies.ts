@@ -51,10 +51,7 @@ export interface AdminDependencies {
   /** Names of the configured plans. */
   readonly planNames: ReadonlySet<string>;
   /** The configured routes. */
-  readonly routes: readonly Pick<
-    Section<'routes'>[number],
-    'path' | 'units' | 'deprecatedAt' | 'sunsetAt' | 'successor'
-  >[];
+  readonly routes: readonly Section<'routes'>[number][];
   /** Returns the current name of a plan, which may have been renamed; undefined if the plan is not configured. */
   currentPlan(plan: string): string | undefined;
   /** Returns all names of a plan that records may have: this one, and the former ones of a configured plan. */

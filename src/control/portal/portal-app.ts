@@ -1,7 +1,7 @@
 /**
  * Builds the app of the portal listener. Order of the handlers: security headers, request log, Host check, and for each
- * route what its table says: page of the same origin or session, scope, body. The page is for every other path below
- * /portal.
+ * route what its table says: page of the same origin or session, scope, body. The page is for the bare address, and for
+ * every other path below /portal.
  */
 import type { Express } from 'express';
 import { routeOf } from '../../api/admin/route-table.ts';
@@ -18,6 +18,7 @@ import { Refusal } from '../frame/refusal.ts';
 import { recordRequests } from '../frame/request-log.ts';
 import { noteRequest } from '../frame/response-locals.ts';
 import { bindHandlers, createRouter } from '../frame/routes.ts';
+import { ownFiles } from './own-files.ts';
 import type { PortalContext, PortalDependencies } from './portal-context.ts';
 import { portalHandlers } from './portal-handlers.ts';
 import { createSessionAccess, type PortalCounters } from './session-access.ts';
@@ -35,7 +36,8 @@ export function createPortalApp(dependencies: PortalDependencies, counters: Port
     if (endpoint === 'POST /portal/session') return [fromOwnPage(cookie)];
     return [access.require(routeOf(PORTAL_ROUTES, endpoint).scope)];
   };
-  const routes = bindHandlers(PORTAL_ROUTES, portalHandlers(context, cookie, access), context, guardsOf);
+  const bound = bindHandlers(PORTAL_ROUTES, portalHandlers(context, cookie, access), context, guardsOf);
+  const routes = { ...bound, ...ownFiles(context) };
 
   app.use(protectResponses);
   app.use(noteRequest([...Object.keys(routes), ...pagePaths('portal')], context.clientAddress));

@@ -20,7 +20,9 @@ import { noSuchCustomer, noSuchKey, Refusal, requireKey } from '../frame/refusal
 import { factsOf } from '../frame/response-locals.ts';
 import type { HandlersOf } from '../frame/routes.ts';
 import { boundsOfNewKey, endOfNewKey, wideningProblem } from './key-bounds.ts';
+import { LOGO_PATH } from './own-files.ts';
 import type { PortalContext } from './portal-context.ts';
+import { exampleUrl, routesByScope, unknownScopeProblem } from './route-scopes.ts';
 import { actorOf, cookieHash, type SessionAccess, visitOf } from './session-access.ts';
 
 const WRITES_PER_HOUR = 60;
@@ -34,12 +36,19 @@ export function portalHandlers(
   access: SessionAccess,
 ): HandlersOf<typeof PORTAL_ROUTES> {
   const { portal, portalSessions, records, clock, randomBytes, recordChange } = context;
-  const keys = keyHandlers(context, wideningProblem);
+  const keys = keyHandlers(context, (current, change) => {
+    return wideningProblem(current, change) ?? unknownScopeProblem(context.routes, change.scopes, current.scopes);
+  });
+  const example = (scopes?: readonly string[]) => exampleUrl(portal.apiUrl, context.routes, scopes);
   const { 'POST /admin/v1/keys/:keyId/rotate': rotate } = rotationHandlers(context, { keepsEnd: true });
   const history = usageHistoryHandlers(context)['GET /admin/v1/customers/:id/usage/history'];
 
   return {
-    'GET /portal/settings': () => ({ ...portal, keyHeader: context.keyHeader }),
+    'GET /portal/settings': () => ({
+      ...portal,
+      logoUrl: portal.logo && LOGO_PATH,
+      keyHeader: context.keyHeader,
+    }),
     async 'POST /portal/session'({ body: { code } }, res) {
       const { headers } = res.req;
       const [value, binding] = [newPortalSecret(randomBytes), createBinding(randomBytes)];
@@ -66,7 +75,9 @@ export function portalHandlers(
       const { customer } = visitOf(res);
       const limit = context.effectiveLimit(customer);
       if (!limit.found) throw new Refusal('quota_not_configured', 'Your account has no limit. Contact support.');
-      return context.usage(customer.id, limitsOf(limit, customer, context.currentPlan(customer.plan)));
+      const plan = context.currentPlan(customer.plan) ?? customer.plan;
+      const usage = await context.usage(customer.id, limitsOf(limit, customer, plan));
+      return { ...usage, plan, limitUntil: isoTime(limit.until?.atMs), limitThen: limit.until?.then };
     },
     'GET /portal/v1/usage/history': ({ query }, res) => history({ id: visitOf(res).customer.id, query }),
     async 'GET /portal/v1/routes/deprecated'(_request, res) {
@@ -81,10 +92,15 @@ export function portalHandlers(
         }),
       };
     },
+    'GET /portal/v1/scopes': () => ({
+      items: [...routesByScope(context.routes)].map(([scope, routes]) => ({ scope, routes })),
+    }),
     'GET /portal/v1/keys': ({ query }, res) =>
       keys['GET /admin/v1/customers/:id/keys']({ id: visitOf(res).customer.id, query }),
     async 'POST /portal/v1/keys'({ body }, res) {
       const { customer } = visitOf(res);
+      const unknown = unknownScopeProblem(context.routes, body.scopes);
+      if (unknown) throw unknown;
       await countWrite(res);
       const stored = await requireRoom(customer.id, portal.maxKeys - 1, ['live']);
       const nowMs = clock.nowMs();
@@ -96,20 +112,20 @@ export function portalHandlers(
         throw error;
       });
       await recordChange(res, { action: 'key.create', customer: customer.id, keyId: record.id, details });
-      return { key, ...record };
+      return { key, ...record, exampleUrl: example(record.scopes) };
     },
     async 'PATCH /portal/v1/keys/:keyId'({ keyId, body }, res) {
       await ownKeyToChange(keyId, res);
       return keys['PATCH /admin/v1/keys/:keyId']({ keyId, body }, res);
     },
     async 'POST /portal/v1/keys/:keyId/rotate'({ keyId, body }, res) {
-      const { customer } = await ownKeyToChange(keyId, res);
+      const { customer, scopes } = await ownKeyToChange(keyId, res);
       // Otherwise rotations with a long grace would make any number of keys.
       await requireRoom(customer, 2 * portal.maxKeys - 1, ['live', 'rotated']);
       const rotated = await rotate({ keyId, body }, res);
       // Names a path of the admin API.
       res.removeHeader('Location');
-      return rotated;
+      return { ...rotated, exampleUrl: example(scopes) };
     },
     async 'DELETE /portal/v1/keys/:keyId'({ keyId }, res) {
       await ownKeyToChange(keyId, res);

@@ -118,7 +118,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     portalSessions: store.portalSessions,
     history: store.usageHistory,
     maintenance: store.maintenance,
-    routes: [{ path: '/api/v1/conversations', units: 1 }],
+    routes: [{ path: '/api/v1/conversations', methods: ['GET'], units: 1, key: 'required', upstream: 'default' }],
     audit: store.audit,
     metrics: { adminRequest() {} },
     names: { host: '127.0.0.1', allowedHosts: [] },
