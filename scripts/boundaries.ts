@@ -24,7 +24,7 @@ export const BOUNDARIES: Readonly<Record<string, string>> = {
   config: 'base formats http npm:yaml npm:zod',
   'pages/client': 'http type:api npm:htm/preact npm:preact npm:preact/hooks npm:uplot',
   'pages/console': 'api pages/client npm:htm/preact type:npm:preact npm:preact/hooks',
-  'pages/portal': 'type:api pages/client npm:htm/preact type:npm:preact npm:preact/hooks',
+  'pages/portal': 'formats type:api pages/client npm:htm/preact type:npm:preact npm:preact/hooks',
   pages: 'http npm:express',
   observability:
     'base formats type:store type:http type:customers type:upstream npm:@opentelemetry/api npm:@opentelemetry/exporter-trace-otlp-http npm:@opentelemetry/resources npm:@opentelemetry/sdk-trace npm:@opentelemetry/semantic-conventions npm:pino npm:prom-client',

@@ -49,6 +49,7 @@ const EXTENSION = extname(import.meta.filename);
  * classic script a module. Of the gateway, only modules without imports.
  */
 const LIBRARIES: Readonly<Record<string, readonly [file?: string, suffix?: string]>> = {
+  '../../formats/accent-color.ts': [`../formats/accent-color${EXTENSION}`],
   '../../api/admin/audit-rows.ts': [`../api/admin/audit-rows${EXTENSION}`],
   '../../http/problems/table.ts': [`../http/problems/table${EXTENSION}`],
   preact: [],

@@ -114,8 +114,8 @@ export async function send<T>(method: string, path: string, body?: object | stri
   throw new CallError(failure);
 }
 
-/** The pages of a site are below one path, such as /console. */
-export const [ROOT = ''] = /^\/[^/]*/.exec(location.pathname) ?? [];
+/** The pages of a site are below one path, such as /console. The bare address has a page on the portal alone. */
+export const [ROOT = '/portal'] = /^\/[^/]+/.exec(location.pathname) ?? [];
 export const SESSION_PATH = `${ROOT}/session`;
 /** All tabs of the origin share the cookie, so they share the binding too. */
 const BINDING = 'tollgate-session-binding';

@@ -130,12 +130,12 @@ export function CopyButton({ text, label = 'Copy' }: { text: string; label?: str
   return html`<button type="button" class="copy" onClick=${onClick}><span aria-live="polite">${result || label}</span></button>`;
 }
 
-/** The command line that does the same. */
-export function Command({ line }: { line: string }) {
+/** The command line that does the same, or what the label says. */
+export function Command({ line, label = 'The same on the command line' }: { line: string; label?: string }) {
   // Words are kept whole: browsers would break lines after the hyphens of an option.
   const words = line.split(' ').flatMap((word) => [' ', html`<span>${word}</span>`]);
   return html`<div class="command">
-    <code tabindex="0" aria-label="The same on the command line">${words}</code><${CopyButton} text=${line} />
+    <code tabindex="0" aria-label=${label}>${words}</code><${CopyButton} text=${line} />
   </div>`;
 }
 

@@ -26,8 +26,17 @@ interface FieldDescription {
   readonly current?: Member | undefined;
   /** What the form begins with, if not the present value. */
   readonly preset?: string | undefined;
+  /** In place of an input. Items of a list are between spaces. */
+  readonly control?: (props: ControlProps) => ComponentChildren;
   /** Attributes of the input, such as `required`. */
   readonly input?: Readonly<Record<string, string | number | boolean>>;
+}
+
+export interface ControlProps {
+  readonly text: string;
+  readonly enter: (text: string) => void;
+  /** Why the value was refused. */
+  readonly fault: string | undefined;
 }
 
 type Member = string | number | readonly string[] | null;
@@ -89,7 +98,9 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
     <form class="dialog-form" onSubmit=${run} aria-busy=${isBusy}>
       ${text && html`<p>${text}</p>`}
       ${fields.map((field) => {
-        const onInput = (event: Event) => setTexts({ ...texts, [field.name]: inputValue(event) });
+        const enter = (text: string) => setTexts({ ...texts, [field.name]: text });
+        const onInput = (event: Event) => enter(inputValue(event));
+        if (field.control) return field.control({ text: texts[field.name] ?? '', enter, fault: faults?.[field.name] });
         return html`<${Field} label=${field.label} hint=${field.hint} fault=${faults?.[field.name]}><${Input} field=${field} text=${texts[field.name]} isWrong=${faults !== undefined && field.name in faults} onInput=${onInput} /><//>`;
       })}
       ${note?.({ texts, change })}
@@ -171,8 +182,8 @@ function optionsOf(fields: readonly FieldDescription[], change: FormInput['chang
   return Object.fromEntries(fields.map(({ name, option = name }) => [option, change[name]]));
 }
 
-function memberOf({ kind }: FieldDescription, text: string): Member {
-  const items = text.split(/[\s,]+/).filter(Boolean);
+function memberOf({ kind, control }: FieldDescription, text: string): Member {
+  const items = text.split(control ? ' ' : /[\s,]+/).filter(Boolean);
   if (kind === 'list') return items.length > 0 ? items : null;
   if (text === '') return null;
   if (kind === 'number') return Number(text);

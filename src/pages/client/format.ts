@@ -90,7 +90,8 @@ function optionWords([name, value]: [string, OptionValue]): (string | number)[] 
   return [value].flat().flatMap((each) => [`--${option}`, each]);
 }
 
-function quoted(word: string): string {
+/** Returns a word for a shell. */
+export function quoted(word: string): string {
   return /^[\w.:@/=-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 

@@ -3,8 +3,9 @@ import { html } from 'htm/preact';
 import { createContext } from 'preact';
 import { useContext, useEffect, useState } from 'preact/hooks';
 import type { KeyDocument } from '../../api/admin/responses.ts';
-import { CopyButton, copy } from './components.ts';
+import { Command, CopyButton, copy } from './components.ts';
 import { Dialog } from './dialog.ts';
+import { quoted } from './format.ts';
 
 export const NAME = { name: 'name', label: 'Name', input: { maxlength: 200 } };
 
@@ -33,24 +34,25 @@ export const GRACE = {
   preset: '86400',
 } as const;
 
-export const restrictionFields = (key?: Pick<KeyDocument, 'scopes' | 'allowed_addresses'>) => [
-  {
-    name: 'scopes',
-    option: 'scope',
-    label: 'Scopes',
-    hint: 'Separated by spaces. Empty: all routes.',
-    kind: 'list' as const,
-    current: key?.scopes,
-  },
-  {
-    name: 'allowed_addresses',
-    option: 'allowed_address',
-    label: 'Allowed addresses',
-    hint: 'Addresses or CIDR blocks, separated by spaces. Empty: all.',
-    kind: 'list' as const,
-    current: key?.allowed_addresses,
-  },
-];
+export const restrictionFields = (key?: Pick<KeyDocument, 'scopes' | 'allowed_addresses'>) =>
+  [
+    {
+      name: 'scopes',
+      option: 'scope',
+      label: 'Scopes',
+      hint: 'Separated by spaces. Empty: all routes.',
+      kind: 'list',
+      current: key?.scopes,
+    },
+    {
+      name: 'allowed_addresses',
+      option: 'allowed_address',
+      label: 'Allowed addresses',
+      hint: 'Addresses or CIDR blocks, separated by spaces. Empty: all.',
+      kind: 'list',
+      current: key?.allowed_addresses,
+    },
+  ] as const;
 
 export const titleOf = (key: { name: string | null; prefix: string | null; id: string }) =>
   key.name ?? key.prefix ?? key.id;
@@ -60,11 +62,22 @@ export const KeyHeader = createContext('Authorization');
 
 export function KeyInHeader() {
   const name = useContext(KeyHeader);
-  return html`<code>${name}: ${name.toLowerCase() === 'authorization' && 'Bearer '}…</code>`;
+  return html`<code>${name}: ${schemeOf(name)}…</code>`;
+}
+
+const schemeOf = (header: string) => (header.toLowerCase() === 'authorization' ? 'Bearer ' : '');
+
+interface ShownKey {
+  readonly title: string;
+  readonly value: string;
+  readonly onClose: () => void;
+  /** What it may read. */
+  readonly exampleUrl?: string | null;
 }
 
 /** The value of a new key, shown this once. It is held by the dialog alone, and gone when that closes. */
-function KeyValue({ title, value, onClose }: { title: string; value: string; onClose: () => void }) {
+function KeyValue({ title, value, onClose, exampleUrl }: ShownKey) {
+  const header = useContext(KeyHeader);
   const [isCopied, setIsCopied] = useState(false);
   useEffect(() => void copy(value).then(setIsCopied), [value]);
   return html`<${Dialog} title=${title} onClose=${onClose}>
@@ -74,10 +87,15 @@ function KeyValue({ title, value, onClose }: { title: string; value: string; onC
         onFocus=${(event: Event) => (event.currentTarget as HTMLInputElement).select()} />
       <${CopyButton} text=${value} />
     </div>
-    <p class="quiet">The client sends it as <${KeyInHeader} /></p>
+    <p class="quiet">Send it as <${KeyInHeader} /></p>
+    ${exampleUrl && html`<p>Try it:</p><${Command} line=${curlLine(header, value, exampleUrl)} label="A request with the key" />`}
     <div class="buttons"><button type="button" class="primary" onClick=${onClose}>Done</button></div>
   <//>`;
 }
 
-export const showKey = (title: string, value: string, onClose: () => void) =>
-  html`<${KeyValue} title=${title} value=${value} onClose=${onClose} />`;
+export const showKey = (title: string, value: string, onClose: () => void, exampleUrl?: string | null) =>
+  html`<${KeyValue} title=${title} value=${value} onClose=${onClose} exampleUrl=${exampleUrl} />`;
+
+function curlLine(header: string, key: string, url: string): string {
+  return ['curl', '-i', '-H', quoted(`${header}: ${schemeOf(header)}${key}`), quoted(url)].join(' ');
+}

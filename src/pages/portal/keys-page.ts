@@ -1,41 +1,71 @@
 /** The customer's keys: which is used, which expires, and what can be done with them. */
 import { html } from 'htm/preact';
+import { useContext } from 'preact/hooks';
 import type {
   PortalKeyDocument,
   PortalNewKeyDocument,
   PortalSessionDocument,
+  PortalSettings,
 } from '../../api/portal/portal-documents.ts';
 import { address, call } from '../client/api.ts';
 import { Empty, timeAgo } from '../client/components.ts';
-import { FormButton, type FormDescription } from '../client/form-dialog.ts';
+import { FormButton, type FormDescription, MayWrite } from '../client/form-dialog.ts';
 import { EXPIRES, GRACE, KeyInHeader, NAME, restrictionFields, showKey, titleOf } from '../client/key-fields.ts';
 import { KeyList } from '../client/key-list.ts';
-import { useList } from '../client/resources.ts';
+import { useList, useResource } from '../client/resources.ts';
+import { type OfferedScope, scopeChoice } from './scope-choice.ts';
 
-export function KeysPage({ session }: { session: PortalSessionDocument }) {
+interface KeysPageProps {
+  readonly session: PortalSessionDocument;
+  readonly settings: PortalSettings;
+}
+
+export function KeysPage(props: KeysPageProps) {
+  return html`<${useContext(MayWrite) ? ChangeableKeys : Keys} ...${props} />`;
+}
+
+function ChangeableKeys(props: KeysPageProps) {
+  const { data } = useResource(address('GET /portal/v1/scopes', {}));
+  return html`<${Keys} ...${props} scopes=${data?.items} />`;
+}
+
+/** `scopes`: those that a key can be restricted to. */
+function Keys({ session, settings, scopes = [] }: KeysPageProps & { scopes?: readonly OfferedScope[] }) {
+  const { api_url: apiUrl } = settings;
   return html`
     <div class="toolbar">
-      <p class="quiet">Send a key as <${KeyInHeader} /> from your servers only. Rotate keys regularly.</p>
-      <${FormButton} label="New key" form=${newKey} isPrimary />
+      <p class="quiet">Send a key as <${KeyInHeader} />${apiUrl && html` to <code>${apiUrl}</code>`} from your servers only. Rotate keys regularly.</p>
+      <${FormButton} label="New key" form=${() => newKey(scopes)} isPrimary />
     </div>
-    ${session.scopes.includes('keys:read') ? html`<${Keys} />` : html`<${Empty}>In this session, keys are not listed.<//>`}`;
+    ${session.scopes.includes('keys:read') ? html`<${KeyTable} scopes=${scopes} />` : html`<${Empty}>You can create keys here, but not see the list of them.<//>`}`;
 }
 
-function Keys() {
+function KeyTable({ scopes }: { scopes: readonly OfferedScope[] }) {
   const list = useList(address('GET /portal/v1/keys', {}));
-  return html`<${KeyList<PortalKeyDocument>} list=${list} forms=${FORMS} empty="There are no keys yet." />`;
+  const restrict = (key: PortalKeyDocument) => restrictKey(key, scopes);
+  const forms = { Rotate: rotateKey, Rename: renameKey, Restrict: restrict, Revoke: revokeKey };
+  return html`<${KeyList<PortalKeyDocument>} list=${list} forms=${forms} empty="You have no keys yet." />`;
 }
 
-const FORMS = { Rotate: rotateKey, Rename: renameKey, Restrict: restrictKey, Revoke: revokeKey };
+/** `key`: that is restricted further, to some of what it may now; undefined: a new one. */
+function fieldsFor(scopes: readonly OfferedScope[], key?: PortalKeyDocument) {
+  const [ofScopes, ofAddresses] = restrictionFields(key);
+  const offered = key?.scopes
+    ? key.scopes.map((scope) => scopes.find((each) => each.scope === scope) ?? { scope, routes: [] })
+    : scopes;
+  const hint = key?.scopes ? 'Uncheck what the key no longer needs.' : 'What the key may do. None checked: everything.';
+  return [...(offered.length > 0 ? [{ ...ofScopes, control: scopeChoice(offered, hint) }] : []), ofAddresses];
+}
 
-function newKey(): FormDescription<PortalNewKeyDocument> {
+function newKey(scopes: readonly OfferedScope[]): FormDescription<PortalNewKeyDocument> {
   const hint = 'What uses it, such as "billing, production".';
   return {
     title: 'New key',
     label: 'Create and copy',
-    fields: [{ ...NAME, hint, input: { ...NAME.input, autofocus: true } }, EXPIRES, ...restrictionFields()],
+    fields: [{ ...NAME, hint, input: { ...NAME.input, autofocus: true } }, EXPIRES, ...fieldsFor(scopes)],
     submit: ({ change }) => call('POST /portal/v1/keys', { body: change }),
-    show: ({ key, name }, onClose) => showKey(name === null ? 'Your new key' : `New key: ${name}`, key, onClose),
+    show: ({ key, name, example_url: url }, onClose) =>
+      showKey(name === null ? 'Your new key' : `New key: ${name}`, key, onClose, url),
   };
 }
 
@@ -43,10 +73,10 @@ function rotateKey(key: PortalKeyDocument): FormDescription<PortalNewKeyDocument
   return {
     title: `Rotate ${titleOf(key)}`,
     label: 'Rotate and copy',
-    text: 'You get a new key. The old one goes on working for the time you choose, so that you can replace it everywhere without a refused request.',
+    text: 'You get a new key. The old one keeps working for the time you choose, so that you can replace it everywhere without a refused request.',
     fields: [GRACE],
     submit: ({ change }) => call('POST /portal/v1/keys/:keyId/rotate', { keyId: key.id, body: change }),
-    show: ({ key: value }, onClose) => showKey(`New key for ${titleOf(key)}`, value, onClose),
+    show: ({ key: value, example_url: url }, onClose) => showKey(`New key for ${titleOf(key)}`, value, onClose, url),
   };
 }
 
@@ -60,12 +90,12 @@ function renameKey(key: PortalKeyDocument): FormDescription {
   };
 }
 
-function restrictKey(key: PortalKeyDocument): FormDescription {
+function restrictKey(key: PortalKeyDocument, scopes: readonly OfferedScope[]): FormDescription {
   return {
     title: `Restrict ${titleOf(key)}`,
     label: 'Restrict key',
-    text: 'Requests beyond these are refused with 403 within a second. You can restrict the key further later, but only support can lift a restriction.',
-    fields: restrictionFields(key),
+    text: 'All other requests with this key are refused with 403 within a second. You can restrict it further later, but only support can lift a restriction.',
+    fields: fieldsFor(scopes, key),
     submit: ({ change }) => call('PATCH /portal/v1/keys/:keyId', { keyId: key.id, body: change }),
     said: `Restricted ${titleOf(key)}.`,
   };

@@ -3,6 +3,7 @@ import { html, render } from 'htm/preact';
 import type { ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import type { PortalSessionDocument, PortalSettings } from '../../api/portal/portal-documents.ts';
+import { accent } from '../../formats/accent-color.ts';
 import { call, endSession, failureFrom, keepToSession, SESSION_ENDED, sessionOf, startSession } from '../client/api.ts';
 import { Advice, Loading, Problem } from '../client/components.ts';
 import { announce } from '../client/dialog.ts';
@@ -11,7 +12,6 @@ import { useAction, useWindowEvents } from '../client/hooks.ts';
 import { KeyHeader } from '../client/key-fields.ts';
 import { followLinks, usePlace } from '../client/router.ts';
 import { Shell } from '../client/shell.ts';
-import { accent } from './accent.ts';
 import { KeysPage } from './keys-page.ts';
 import { linkCode } from './link-code.ts';
 import { UsagePage } from './usage-page.ts';
@@ -19,7 +19,7 @@ import { UsagePage } from './usage-page.ts';
 type PortalPage = readonly [
   name: string,
   title: string,
-  page: ComponentType<{ session: PortalSessionDocument }>,
+  page: ComponentType<{ session: PortalSessionDocument; settings: PortalSettings }>,
   /** One of them is enough. */
   scopes: PortalSessionDocument['scopes'],
 ];
@@ -40,8 +40,8 @@ const ADVICE = {
 /** Why there is no session, and so no data. */
 const REASONS = {
   link: 'This link was used before, or is older than five minutes.',
-  none: 'No session is open in this browser.',
-  ended: 'The session has ended, or another one was opened in this browser.',
+  none: 'You are not signed in.',
+  ended: 'Your session has ended, or another one was opened in this browser.',
   left: 'You are signed out.',
 };
 
@@ -63,6 +63,8 @@ function App() {
     document.title = loaded.title;
     if (loaded.accent_color !== null)
       document.documentElement.style.setProperty('--accent', accent(loaded.accent_color));
+    const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]');
+    if (icon && loaded.logo_url !== null) Object.assign(icon, { href: loaded.logo_url, type: '' });
     setSettings(loaded);
     setState(await openSession());
   });
@@ -79,23 +81,27 @@ function App() {
   <//><//>`;
 }
 
-function noSession(
-  { title, support_url: supportUrl }: PortalSettings,
-  { reason, returnUrl }: Exclude<State, PortalSessionDocument>,
-) {
+function noSession(settings: PortalSettings, { reason, returnUrl }: Exclude<State, PortalSessionDocument>) {
+  const account = returnUrl ?? settings.home_url;
   return html`<main class="login">
-    <h1>${title}</h1>
+    <h1>${logo(settings)}${settings.title}</h1>
     <div class="panel">
       <p role="alert"><strong>${REASONS[reason]}</strong></p>
-      <p>To see your usage and keys, open this page again from your account: each time, you get a new link.</p>
-      ${returnUrl && html`<p>${backLink(returnUrl)}</p>`}
-      ${supportUrl && html`<p>${supportLink(supportUrl)}</p>`}
+      <p>To see your usage and API keys, open them from your account${reason === 'link' && ', where you get a new link each time'}.</p>
+      ${account && html`<p><a class="go" href=${account}>Go to ${new URL(account).host}</a></p>`}
+      <p class="links">${links(settings)}</p>
     </div>
   </main>`;
 }
 
-const backLink = (url: string) => html`<a href=${url}>Back to ${new URL(url).host}</a>`;
-const supportLink = (url: string) => html`<a href=${url} target="_blank" rel="noopener noreferrer">Support</a>`;
+const logo = ({ logo_url: url }: PortalSettings) => url && html`<img class="logo" src=${url} alt="" />`;
+
+const links = ({ docs_url: docs, support_url: support }: PortalSettings) => html`
+  ${docs && linkOutside(docs, 'Documentation')}
+  ${support && linkOutside(support, 'Support')}`;
+
+const linkOutside = (url: string, text: string) =>
+  html`<a href=${url} target="_blank" rel="noopener noreferrer">${text}</a>`;
 
 interface PagesProps {
   readonly settings: PortalSettings;
@@ -104,8 +110,9 @@ interface PagesProps {
 }
 
 function Pages({ settings, session, leave }: PagesProps) {
-  const { title, support_url: supportUrl } = settings;
+  const { title, support_url: supportUrl, home_url: homeUrl } = settings;
   const { customer, customer_name: name, suspended, return_url: returnUrl } = session;
+  const account = returnUrl ?? homeUrl;
   const [segment] = usePlace().segments;
   const pages = PAGES.filter(([, , , scopes]) => scopes.some((scope) => session.scopes.includes(scope)));
   const [current, heading = 'Nothing to show', Page] = pages.find(([page]) => page === segment) ?? pages[0] ?? [];
@@ -117,17 +124,17 @@ function Pages({ settings, session, leave }: PagesProps) {
     );
   const tools = html`<div class="who">
     <span class="quiet">${name ?? customer}</span>
-    ${returnUrl && backLink(returnUrl)}
-    ${supportUrl && supportLink(supportUrl)}
+    ${account && html`<a href=${account}>Back to ${new URL(account).host}</a>`}
+    ${links(settings)}
     <button type="button" onClick=${signOut}>Sign out</button>
   </div>`;
-  return html`<${Shell} site=${title} brand=${html`<span class="brand">${title}</span>`} pages=${pages} current=${current}
+  return html`<${Shell} site=${title} brand=${html`<span class="brand">${logo(settings)}${title}</span>`} pages=${pages} current=${current}
     tools=${tools} heading=${heading}>
     ${
       suspended &&
-      html`<p class="account-warning"><strong>This account is suspended.</strong> Its requests are refused, and its keys can be seen but not changed. Contact support.</p>`
+      html`<p class="account-warning"><strong>This account is suspended.</strong> Its requests are refused, and its keys can be seen but not changed. ${supportUrl ? linkOutside(supportUrl, 'Contact support') : 'Contact support'}.</p>`
     }
-    ${Page && html`<${Page} session=${session} />`}
+    ${Page && html`<${Page} session=${session} settings=${settings} />`}
   <//>`;
 }
 

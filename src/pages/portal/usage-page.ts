@@ -1,10 +1,9 @@
 /** How much is left, until when, and which requests were refused. */
 import { html } from 'htm/preact';
-import type { UsageDocument } from '../../api/admin/responses.ts';
 import type { PortalSessionDocument } from '../../api/portal/portal-documents.ts';
 import { address, type ReplyOf } from '../client/api.ts';
 import { badge, facts, loaded, Panel, time, timeAgo, usageBar } from '../client/components.ts';
-import { clockTime, count, counted, duration, refusalOf } from '../client/format.ts';
+import { clockTime, count, counted, duration, limitText, refusalOf } from '../client/format.ts';
 import { HISTORY_POLL_MS, useResource } from '../client/resources.ts';
 import { table } from '../client/table.ts';
 import { type RefusalCounts, UsageHistory } from '../client/usage-history.ts';
@@ -17,36 +16,50 @@ export function UsagePage({ session }: { session: PortalSessionDocument }) {
   const deprecated = useResource(address('GET /portal/v1/routes/deprecated', {}), HISTORY_POLL_MS);
   return html`<div class="grid">
     <${Panel} title="Now" wide>${loaded(usage, (current) => usageNow(current, session.suspended))}<//>
+    ${usage.data && html`<${Panel} title="Your plan" wide>${planAndLimits(usage.data)}<//>`}
     ${deprecated.data && deprecated.data.items.length > 0 && html`<${Panel} title="Deprecated paths that you call" wide>${deprecatedCalls(deprecated.data.items)}<//>`}
     <${UsageHistory} limit=${usage.data?.limit} refusals=${refusedRequests} />
   </div>`;
 }
 
-function usageNow(usage: UsageDocument, isSuspended: boolean) {
+type Usage = ReplyOf<'GET /portal/v1/usage'>;
+
+function usageNow(usage: Usage, isSuspended: boolean) {
   const { limit, used, remaining, reset_seconds: seconds, period } = usage;
-  const more = `in ${duration(seconds)}, at ${clockTime(Date.now() + seconds * 1000).slice(0, 5)}`;
-  const isUsedUp = remaining === 0;
-  const isPeriodUsedUp = period?.remaining === 0 && period.beyond === 'refuse';
   // That it is suspended is said above, for every page.
-  const status =
-    !isSuspended &&
-    html`<p class="big">${count(remaining)} <small>of ${counted(limit, 'request')} left in this hour</small></p>
-        ${isUsedUp && html`<p class="verdict bad">The limit is used up: requests are refused with 429. More become available ${more}.</p>`}
-        ${usageBar({ used, limit })}
-        ${period && periodNow(period)}`;
-  return html`${status}
-    ${facts([
+  if (isSuspended) {
+    return facts([
       ['Used in the last 60 minutes', `${count(used)} of ${count(limit)}`],
-      ...(isSuspended || isPeriodUsedUp
-        ? []
-        : [['More become available', used === 0 ? 'all are available' : more] as const]),
-      ...(period ? usedInPeriod(period) : []),
-      ['Counted for', 'all your keys together'],
+      ...(period ? [[`Used in this ${period.per}`, `${count(period.used)} of ${count(period.limit)}`] as const] : []),
+    ]);
+  }
+  const more = `in ${duration(seconds)}, at ${clockTime(Date.now() + seconds * 1000).slice(0, 5)}`;
+  const isUsedUp = remaining === 0 || (period?.remaining === 0 && period.beyond === 'refuse');
+  return html`<p class="big">${count(remaining)} <small>of ${counted(limit, 'request')} left in this hour</small></p>
+    ${remaining === 0 && html`<p class="verdict bad">The limit is used up: requests are refused with 429. More become available ${more}.</p>`}
+    ${usageBar({ used, limit })}
+    ${period && periodNow(period)}
+    ${facts([
+      ...(isUsedUp || used === 0 ? [] : [['More become available', more] as const]),
+      ...(period ? [[`The next ${period.per} begins`, time(period.ends_at)] as const] : []),
     ])}
-    <p class="quiet">The hour slides: each request is available again 60 minutes after it was made.</p>`;
+    <p class="quiet">The hour slides: each request counts for 60 minutes, and is then available again.</p>`;
 }
 
-type PeriodUsage = NonNullable<UsageDocument['period']>;
+function planAndLimits({ plan, limit, limit_until: until, limit_then: then, period }: Usage) {
+  const hour = count(limit);
+  const beyond = { refuse: 'requests are refused', allow: 'requests are served, and counted as overage' };
+  return html`${facts([
+    ['Plan', plan],
+    ['Requests per hour', until === null ? hour : html`${hour} until ${time(until)}, then ${limitText(then)}`],
+    ...(period
+      ? [[`Requests per ${period.per}`, count(period.limit)] as const, ['Beyond that', beyond[period.beyond]] as const]
+      : []),
+  ])}
+    <p class="quiet">All your keys share these limits.</p>`;
+}
+
+type PeriodUsage = NonNullable<Usage['period']>;
 
 function periodNow(period: PeriodUsage) {
   const { per, limit, remaining, overage, beyond, ends_at: end } = period;
@@ -54,13 +67,6 @@ function periodNow(period: PeriodUsage) {
     ${remaining === 0 && beyond === 'refuse' && html`<p class="verdict bad">The limit of this ${per} is used up: requests are refused with 429 until ${time(end)}.</p>`}
     ${overage > 0 && html`<p>${counted(overage, 'request')} beyond the limit of this ${per}: served, and counted as overage.</p>`}
     ${usageBar(period)}`;
-}
-
-function usedInPeriod({ per, limit, used, ends_at: end }: PeriodUsage) {
-  return [
-    [`Used in this ${per}`, `${count(used)} of ${count(limit)}`],
-    [`The next ${per} begins`, time(end)],
-  ] as const;
 }
 
 function deprecatedCalls(rows: ReplyOf<'GET /portal/v1/routes/deprecated'>['items']) {

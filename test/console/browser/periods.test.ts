@@ -97,7 +97,7 @@ it.each(['light', 'phone'] as const)(
     await open('acme', async (page) => {
       await see(page, '0 of 12 requests left in this month');
       await see(page, /The limit of this month is used up: requests are refused with 429 until/);
-      await see(page, 'Used in this month');
+      await see(page, 'The next month begins');
       await inspect(page, 'portal', look);
     });
     await open('metered', async (page) => {

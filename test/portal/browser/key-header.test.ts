@@ -24,7 +24,7 @@ it('the page and the dialog of a new key name it, and a key that is sent so work
     await page.getByText('Send a key as X-API-Key: … from your servers only.').waitFor();
     await page.getByRole('button', { name: 'New key', exact: true }).click();
     await page.getByRole('button', { name: 'Create and copy', exact: true }).click();
-    await page.getByText('The client sends it as X-API-Key: …').waitFor();
+    await page.getByText('Send it as X-API-Key: …').waitFor();
     const key = await page.getByLabel('API key', { exact: true }).inputValue();
     const response = await fetch(`${gateway.public}/v1/conversations`, { headers: { 'X-API-Key': key } });
     expect(response.status).toBe(200);
