@@ -5,9 +5,10 @@
  * gives its unit back. What is recorded is when it began in true time, which no gateway knows.
  */
 import type { Admitted, QuotaMode, QuotaSettings } from '../../src/customers/quota/hourly-quota.ts';
+import type { KeyCeiling } from '../../src/customers/quota/key-ceiling.ts';
 import type { UsageLevels } from '../../src/customers/quota/leased-quota.ts';
 import type { OnStoreError } from '../../src/customers/quota/without-store.ts';
-import { hourly } from '../../src/store/windows.ts';
+import { hourly, type WindowRoot } from '../../src/store/windows.ts';
 import { Dice } from './dice.ts';
 import { type Answer, LeasingGateway } from './leasing-gateway.ts';
 import { Machine } from './machine.ts';
@@ -43,6 +44,8 @@ export interface WorldOptions {
   readonly clocks: 'random' | number;
   /** The error of a machine's `random` clocks. Left out: as of real machines, far below what the deadlines allow. */
   readonly clockError?: (dice: Dice) => number;
+  /** Of keys, one of which each request has; undefined: without a limit. Left out: no key has one. */
+  readonly ceilings?: readonly (KeyCeiling | undefined)[];
   /** What each gateway tells of high usage. */
   readonly levels?: (machine: Machine) => UsageLevels;
   /** Left out: the world's own, a simulated one. Goes by `time`. */
@@ -60,6 +63,8 @@ export interface WorldOptions {
 /** One unit: a request that takes several is as many. */
 export interface Begin {
   readonly atMs: number;
+  /** Of the key, if it has a limit. */
+  readonly root: WindowRoot;
   readonly mode: QuotaMode;
   readonly gateway: SimulatedGateway;
 }
@@ -160,13 +165,25 @@ export class SimulatedGateway extends LeasingGateway {
   }
 
   /** A request that arrives; once it is decided, `decided` is told and an admitted one goes its way. */
-  request(decided: (answer: Answer) => void = () => {}, customer = CUSTOMER, units = 1): void {
+  request(
+    decided: (answer: Answer) => void = () => {},
+    customer = CUSTOMER,
+    units = 1,
+    ceiling = this.#anyCeiling(units),
+  ): void {
     const settle = (answer: Answer) => {
       this.#count(answer, units);
-      if (answer.outcome === 'admitted') this.#dispatch(answer, units);
+      if (answer.outcome === 'admitted') this.#dispatch(answer, units, ceiling?.limit.root);
       decided(answer);
     };
-    this.admit(customer, this.settings, settle, units);
+    this.admit(customer, ceiling ? settingsUnder(ceiling, this.settings) : this.settings, settle, units);
+  }
+
+  #anyCeiling(units: number): KeyCeiling | undefined {
+    const { options, dice } = this.#world;
+    const { ceilings } = options;
+    const ceiling = ceilings?.[Math.floor(dice.between(0, ceilings.length))];
+    return ceiling && ceiling.limit.amount >= units ? ceiling : undefined;
   }
 
   #count(answer: Answer, units: number): void {
@@ -175,12 +192,12 @@ export class SimulatedGateway extends LeasingGateway {
     else if (answer.mode === 'local') this.admittedLocally += units;
   }
 
-  #dispatch(admitted: Admitted, units: number): void {
+  #dispatch(admitted: Admitted, units: number, root: WindowRoot): void {
     const { options, dice } = this.#world;
     const dispatch = options.dispatch(dice);
     const act = () => {
       const begins = dispatch.kind !== 'fails' && this.mayBegin(admitted);
-      if (begins) this.#begin(admitted.mode, units);
+      if (begins) this.#begin(admitted.mode, units, root);
       admitted.settle(begins);
     };
     const afterMs = dispatch.kind === 'begins late' ? this.msLeft(admitted) - dispatch.beforeMs : dispatch.afterMs;
@@ -188,10 +205,16 @@ export class SimulatedGateway extends LeasingGateway {
     else this.#world.time.in(afterMs, () => this.machine.run(act));
   }
 
-  #begin(mode: QuotaMode, units: number): void {
+  #begin(mode: QuotaMode, units: number, root: WindowRoot): void {
     const { begins, time } = this.#world;
-    for (let unit = 0; unit < units; unit++) begins.push({ atMs: time.nowMs, mode, gateway: this });
+    for (let unit = 0; unit < units; unit++) begins.push({ atMs: time.nowMs, root, mode, gateway: this });
     if (mode === 'local') this.begunLocally += units;
     else this.begunOnLease += units;
   }
+}
+
+/** Returns the settings of requests with a key that has a limit. */
+function settingsUnder(ceiling: KeyCeiling, settings: QuotaSettings): QuotaSettings {
+  const [hour, ...others] = settings.limits;
+  return { ...settings, limits: [hour, ceiling.limit, ...others], ceiling };
 }
