@@ -1,12 +1,14 @@
 import { once } from 'node:events';
 import { getCompileCacheDir } from 'node:module';
 import { dirname } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
 
 const YOUNG_GENERATION_MB = 16;
 
 export interface ThreadBounds {
-  readonly deadlineMs: number;
+  /** CPU time, which a busy machine does not use up. */
+  readonly cpuMs: number;
   readonly heapMebibytes: number;
   /** Terminates the thread; the promise then rejects with an AbortError. */
   readonly signal?: AbortSignal;
@@ -23,7 +25,8 @@ export async function runInThread(
   workerData: unknown,
   { signal, ...bounds }: ThreadBounds,
 ): Promise<unknown> {
-  const deadline = AbortSignal.timeout(bounds.deadlineMs);
+  const ended = new AbortController();
+  const deadline = new AbortController();
   // Threads do not inherit the cache of compiled modules, which halves their start.
   const cache = getCompileCacheDir();
   const thread = new Worker(entry, {
@@ -34,19 +37,36 @@ export async function runInThread(
   });
   // An `error` event without a listener ends the process, even while the thread is being terminated.
   thread.on('error', () => {});
+  // Rejects when the thread has ended.
+  whenUsedUp(thread, bounds.cpuMs, ended.signal).then(
+    () => deadline.abort(),
+    () => {},
+  );
   try {
     const [message] = await once(thread, 'message', {
-      signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+      signal: signal ? AbortSignal.any([signal, deadline.signal]) : deadline.signal,
     });
     return message;
   } catch (error) {
-    if (deadline.aborted) {
-      throw new ThreadBoundError(`takes longer than ${bounds.deadlineMs / 1000} s to parse; make it smaller`);
+    if (deadline.signal.aborted) {
+      throw new ThreadBoundError(`takes longer than ${bounds.cpuMs / 1000} s to parse; make it smaller`);
     }
     const isOutOfMemory = error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY';
     if (!isOutOfMemory) throw error;
     throw new ThreadBoundError(`takes more than ${bounds.heapMebibytes} MiB of memory to parse; make it smaller`);
   } finally {
+    ended.abort();
     await thread.terminate();
+  }
+}
+
+/** Resolves when a thread has used an amount of CPU time. */
+async function whenUsedUp(thread: Worker, cpuMs: number, signal: AbortSignal): Promise<void> {
+  // Until then, it has no CPU time to tell.
+  await once(thread, 'online', { signal });
+  for (let leftMs = cpuMs; leftMs > 0; ) {
+    await delay(leftMs, undefined, { signal });
+    const { user, system } = await thread.cpuUsage();
+    leftMs = cpuMs - (user + system) / 1000;
   }
 }

@@ -32,9 +32,9 @@ export type ParserResult =
   | { readonly kind: 'refused'; readonly problems: readonly string[]; readonly source: ConfigSource | undefined };
 
 /** For the gateway's own file. A file with 10,000 overrides takes half a second and 100 MiB. */
-export const RELOAD_BOUNDS: ThreadBounds = { deadlineMs: 30_000, heapMebibytes: 512 };
+export const RELOAD_BOUNDS: ThreadBounds = { cpuMs: 30_000, heapMebibytes: 512 };
 /** For a posted file: enough for 1 MiB of overrides, and safe in a container that is limited to 512 MiB. */
-export const PREVIEW_BOUNDS: ThreadBounds = { deadlineMs: 10_000, heapMebibytes: 128 };
+export const PREVIEW_BOUNDS: ThreadBounds = { cpuMs: 10_000, heapMebibytes: 128 };
 
 /** How a posted file differs from the running configuration. Plain data, without any secret. */
 export interface Comparison {

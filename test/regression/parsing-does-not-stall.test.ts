@@ -104,7 +104,7 @@ test('parsing that passes its deadline is ended, and reported as a problem of th
   const comparing = compareInThread(
     { file: '(posted)', content: Buffer.from(MINIMAL), environment: {}, folder: '/' },
     await load(MINIMAL),
-    { ...PREVIEW_BOUNDS, deadlineMs: 1 },
+    { ...PREVIEW_BOUNDS, cpuMs: 1 },
   );
   await expect(comparing).rejects.toThrow('(posted): takes longer than 0.001 s to parse; make it smaller');
 });

@@ -29,9 +29,9 @@ export function sawLine(gateway: TestGateway, message: RegExp): Promise<Record<s
 
 /** Has the file read again, unless that was noticed already; resolves to what came of it. */
 export async function takeOver(gateway: TestGateway): Promise<string> {
-  const lines = gateway.logs.length;
   const { result } = await gateway.reload('signal');
   if (result !== 'unchanged') return result;
-  const noticed = gateway.logs.slice(0, lines).findLast(({ trigger }) => trigger === 'noticed');
+  // Noticed before, or while this reload waited for that one.
+  const noticed = gateway.logs.findLast(({ trigger }) => trigger === 'noticed');
   return noticed?.result === 'applied' ? 'applied' : result;
 }
