@@ -76,7 +76,7 @@ const TAKEN: ReadonlySet<string> = new Set([
     surrogate-capability surrogate-control tcn timeout timing-allow-origin tk topic traceparent tracestate ttl
     upgrade-insecure-requests urgency use-as-dictionary user-agent variant-vary vary via viewport-width
     want-content-digest want-digest want-repr-digest warning width www-authenticate x-api-key-expires-at
-    x-content-type-options x-dns-prefetch-control x-frame-options x-requested-with x-xss-protection
+    x-content-type-options x-dns-prefetch-control x-frame-options x-original-method x-requested-with x-xss-protection
   `
     .trim()
     .split(/\s+/),

@@ -115,6 +115,7 @@ describe.each(FORMS)('$name', ({ ask: askForm, codeOf }) => {
     ] as const) {
       expect(await ask(gateway, path, { method, headers, token })).toMatchObject({
         status: 401,
+        headers: { 'www-authenticate': 'ApiKey realm="check", header="X-Tollgate-Check-Token"' },
         body: { code: 'unauthorized' },
       });
     }

@@ -45,6 +45,11 @@ test('has at most 15 lines, admits by the key, sends the refusal, and fails clos
   const used = await get('/v1/open', bearer(key));
   expect(used).toMatchObject({ status: 429, body: { code: 'quota_exceeded' } });
   expect(used.headers.get('retry-after')).toMatch(/^\d+$/);
+  vi.stubEnv('TOLLGATE_CHECK_TOKEN', 'wrong');
+  const misconfigured = await get('/v1/open', bearer(key));
+  expect(misconfigured.status).toBe(503);
+  expect(misconfigured.headers.has('www-authenticate')).toBe(false);
+  vi.stubEnv('TOLLGATE_CHECK_TOKEN', CHECK_TOKEN);
   await gateway.close();
   expect((await get('/v1/open', bearer(key))).status).toBe(503);
 });

@@ -28,7 +28,7 @@ it.each([
   ...['X-Tollgate-Customer', 'X_Tollgate_Plan', 'X-Forwarded-For', 'X-Forwarded-Key', 'X-Request-Id', 'X_Request_Id'],
   ...['Proxy-Authorization', 'WWW-Authenticate', 'RateLimit', 'X-RateLimit-Limit', 'X-Api-Key-Expires-At', 'Expect'],
   ...['traceparent', 'TraceState', 'baggage', 'Forwarded', 'X-Real-IP', 'Retry-After', 'Trailer', 'Upgrade', 'Date'],
-  ...['Deprecation', 'Sunset', 'Client-Cert', 'CDN-Loop', 'DPoP-Nonce', 'Mime_Version'],
+  ...['Deprecation', 'Sunset', 'Client-Cert', 'CDN-Loop', 'DPoP-Nonce', 'Mime_Version', 'X-Original-Method'],
   ...['""', '"X API Key"', '"X-API-Key:"', '"X-Schlüssel"', '1-key', '_key', `X${'a'.repeat(64)}`, '7', 'null', '[a]'],
 ])('%s is refused', async (name) => {
   const problems = await problemsWith(`[X-API-Key, ${name}]`);

@@ -1,9 +1,9 @@
 /** The middleware for FastAPI in docs/check.md, where Python has FastAPI, httpx and uvicorn. */
-import { spawn, spawnSync } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { CHECK_TOKEN, createLimitedKey, startCheckSystem } from '../check/support.ts';
 import { temporaryFolder } from '../docs/recipes/support.ts';
 import { bearer } from '../support/admin.ts';
@@ -13,14 +13,11 @@ import { freePort } from '../support/redis-server.ts';
 
 const PAGE = readFileSync(new URL('../../docs/check.md', import.meta.url), 'utf8');
 const [, BLOCK = ''] = /^```python\n([\s\S]*?)^```/m.exec(PAGE) ?? [];
-/** Debian's Python, which has the packages of Debian. */
-const PYTHON = ['/usr/bin/python3', 'python3'].find(
-  (program) => spawnSync(program, ['-c', 'import fastapi, httpx, uvicorn']).status === 0,
-);
+const PYTHON = inject('pythonWithFastApi');
 
 test('has at most 15 lines', () => expect(BLOCK.trim().split('\n').length).toBeLessThanOrEqual(15));
 
-test.runIf(PYTHON !== undefined)('admits by the key, sends the refusal, and fails closed', async () => {
+test.runIf(PYTHON !== '')('admits by the key, sends the refusal, and fails closed', async () => {
   const { gateway, key } = await startCheckSystem({ limit: 1 });
   const limited = await createLimitedKey(gateway);
   const [folder, port] = [temporaryFolder(), await freePort()];
@@ -37,7 +34,7 @@ test.runIf(PYTHON !== undefined)('admits by the key, sends the refusal, and fail
   ];
   writeFileSync(join(folder, 'app.py'), program.join('\n'));
   const env = { ...CHILD_ENVIRONMENT, TOLLGATE_CHECK_TOKEN: CHECK_TOKEN };
-  const child = spawn(PYTHON ?? '', ['app.py'], { cwd: folder, env, stdio: 'inherit' });
+  const child = spawn(PYTHON, ['app.py'], { cwd: folder, env, stdio: 'inherit' });
   onTestFinished(async () => {
     child.kill('SIGKILL');
     await once(child, 'exit');

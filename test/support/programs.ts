@@ -35,5 +35,7 @@ export function install({ name, service }: DebianPackage, env: NodeJS.ProcessEnv
   if (service !== undefined && existsSync('/run/systemd/system'))
     spawnSync('systemctl', ['mask', '--runtime', service], options);
   spawnSync('apt-get', ['update'], options);
-  spawnSync('apt-get', ['install', '-y', '--no-install-recommends', name], options);
+  // Another run may be installing something.
+  const patience = ['-o', 'DPkg::Lock::Timeout=120'];
+  spawnSync('apt-get', ['install', '-y', '--no-install-recommends', ...patience, name], options);
 }

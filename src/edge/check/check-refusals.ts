@@ -10,6 +10,8 @@ export const CHECK_TOKEN: Problem = {
 export const UNAUTHORIZED: Problem = {
   code: 'unauthorized',
   detail: 'Send the value of check.token in exactly one X-Tollgate-Check-Token header.',
+  // RFC 9110 §15.5.2. In the form of other headers that hold a key.
+  headers: ['WWW-Authenticate', 'ApiKey realm="check", header="X-Tollgate-Check-Token"'],
 };
 
 export const NO_SUCH_CALL: Problem = {
