@@ -42,7 +42,7 @@ const PLAN =
 const BACKEND = '`default`, or a name in `upstreams`';
 const SOURCE = '`upstream` if the response is from the backend, `check` on the check listener, `gateway` otherwise';
 const STORE_OP =
-  '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `list_customers`, `update_customer`, `delete_customer`, `list_keys`, `list_customer_keys`, `update_key`, `retire_key`, `discard_key`, `reindex`, `inspect`, `note_uses`, `read_uses`, `read_usages`, `read_history`, `add_usage`, `claim_notice`, `take_notices`, `settle_notice`, `read_notices`, `rotate_notify_secret`, `read_notify_secret`, `add_portal_session`, `open_portal_session`, `read_portal_session`, `end_portal_session`, `count_portal_write`, `read_maintenance`, `write_maintenance`, `append_audit`, `read_audit`, `reserve`, `refund`, `report`, `announce`, `withdraw` or `initialise`';
+  '`read_key`, `read_customer`, `create_customer`, `create_key`, `read_key_id`, `revoke_key`, `reset_usage`, `list_customers`, `update_customer`, `delete_customer`, `list_keys`, `list_customer_keys`, `update_key`, `retire_key`, `discard_key`, `reindex`, `inspect`, `note_uses`, `read_uses`, `read_usages`, `read_history`, `add_usage`, `add_failed_requests`, `read_failed_requests`, `claim_notice`, `take_notices`, `settle_notice`, `read_notices`, `rotate_notify_secret`, `read_notify_secret`, `add_portal_session`, `open_portal_session`, `read_portal_session`, `end_portal_session`, `count_portal_write`, `read_maintenance`, `write_maintenance`, `append_audit`, `read_audit`, `reserve`, `refund`, `report`, `announce`, `withdraw` or `initialise`';
 
 /** From a backend in the same rack to long downloads. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 120];
@@ -75,6 +75,9 @@ export const METRICS = {
     problem: 'a `code` of docs/errors.md',
     plan: PLAN,
   }),
+  tollgate_failed_requests_dropped_total: counter(
+    'Refused and failed requests that were not written to the store: beyond 20 a second of a customer or address, or too many to wait for the store.',
+  ),
   tollgate_request_duration_seconds: histogram(
     REQUEST_BUCKETS,
     "From a request's headers to the end of its response.",

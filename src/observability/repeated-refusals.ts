@@ -7,7 +7,7 @@
  * identified. The lines of all senders together are limited, too. Above that limit, refusals of senders that are new in
  * this window are summed up by code alone, without an entry of their own: so the limit also bounds memory.
  */
-import { addressBlock } from '../formats/address-block.ts';
+import { blockOfCanonical } from '../formats/address-block.ts';
 
 const LINES_PER_SENDER = 100;
 
@@ -62,7 +62,7 @@ export class RepeatedRefusals {
   }
 
   #groupOf({ problem, status, customer, clientAddress }: RefusedRequest): Group {
-    const clientBlock = customer === undefined ? addressBlock(clientAddress) : undefined;
+    const clientBlock = customer === undefined ? blockOfCanonical(clientAddress) : undefined;
     const sender = `${problem} ${customer ?? clientBlock}`;
     const isNamed = this.#lines < this.#maxLines || this.#groups.has(sender);
     const name = isNamed ? sender : problem;

@@ -23,6 +23,8 @@ export type StoreOp =
   | 'read_usages'
   | 'read_history'
   | 'add_usage'
+  | 'add_failed_requests'
+  | 'read_failed_requests'
   | 'claim_notice'
   | 'take_notices'
   | 'settle_notice'

@@ -249,7 +249,7 @@ export function textsFrom<Names extends FieldNames>(
 /** Returns the fields of the members that are not undefined. */
 export function fieldsOf<Names extends FieldNames>(
   names: Names,
-  members: { readonly [member in keyof Names]?: string | null },
+  members: { readonly [member in keyof Names]?: string | null | undefined },
 ): Fields<Names[keyof Names]> {
   const fields: { [field: string]: string | null } = {};
   for (const [member, field] of Object.entries(names)) {

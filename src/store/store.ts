@@ -1,12 +1,13 @@
 /**
  * The interfaces to the state that the gateway keeps outside its own memory: records (keys and customers), last uses of
- * keys, the maintenance, the audit log, windows (the hourly counters), usage reports, notices and invalidations. Redis and the embedded
+ * keys, the maintenance, the audit log, windows (the hourly counters), usage reports, failed requests, notices and invalidations. Redis and the embedded
  * store implement them and pass the same contract tests.
  *
  * Every method that returns a promise rejects with {@link StoreUnavailableError} when the store cannot perform the call.
  */
 import type { AnnouncedInstance, InstanceState } from './announced-instances.ts';
 import type { AuditStore } from './audit.ts';
+import type { FailedRequestStore } from './failed-requests.ts';
 import type { Invalidations } from './invalidations.ts';
 import type { KeyUseStore } from './key-uses.ts';
 import type { MaintenanceStore } from './maintenance.ts';
@@ -50,6 +51,7 @@ export interface Store {
   readonly periods: PeriodReader;
   /** Undefined when the configuration turns the history off. */
   readonly usageHistory?: UsageHistory | undefined;
+  readonly failedRequests: FailedRequestStore;
   readonly notices: NoticeStore;
   readonly invalidations: Invalidations;
   /**

@@ -6,6 +6,7 @@ import type { Store } from '../../src/store/store.ts';
 import { type ChargedUnits, hourly, type Refund, type ReserveRequest } from '../../src/store/windows.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { changesContract } from './contract-changes.ts';
+import { failedRequestsContract } from './contract-failed-requests.ts';
 import { historyContract } from './contract-history.ts';
 import { listsContract } from './contract-lists.ts';
 import { maintenanceContract } from './contract-maintenance.ts';
@@ -88,6 +89,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
   portalSessionsContract(name, open);
   historyContract(name, open);
   noticesContract(name, open);
+  failedRequestsContract(name, open);
 
   describe(`${name}: windows`, () => {
     test('grant exactly the limit, whatever the number of simultaneous calls', async () => {

@@ -220,6 +220,27 @@ const MIGRATIONS = [
   DROP TABLE former_bucket;
   CREATE INDEX window_by_newest ON window (newest);
 `,
+  `
+  CREATE TABLE failed_request (
+    id TEXT PRIMARY KEY,
+    at_ms INTEGER NOT NULL,
+    request_id TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    code TEXT,
+    source TEXT NOT NULL,
+    customer TEXT,
+    key_id TEXT,
+    method TEXT NOT NULL,
+    route TEXT NOT NULL,
+    client TEXT,
+    backend TEXT,
+    upstream TEXT,
+    failure TEXT,
+    duration_ms REAL
+  ) STRICT, WITHOUT ROWID;
+  CREATE INDEX failed_request_by_time ON failed_request (at_ms, id);
+  CREATE INDEX failed_request_by_request_id ON failed_request (request_id);
+`,
 ];
 const SCHEMA_VERSION = MIGRATIONS.length;
 const SQLITE_BUSY = 5;

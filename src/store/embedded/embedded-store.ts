@@ -24,6 +24,7 @@ import {
   rewriteHeader,
   totalChanges,
 } from './database.ts';
+import { embeddedFailedRequests } from './failed-requests.ts';
 import { embeddedKeyUses } from './key-uses.ts';
 import { embeddedMaintenance } from './maintenance.ts';
 import { embeddedNotices } from './notices.ts';
@@ -96,6 +97,7 @@ export async function openEmbeddedStore({ file, clock, observer, usage }: Embedd
       addToHistory: usage && historyWriter(sql),
     }),
     notices: embeddedNotices(context),
+    failedRequests: embeddedFailedRequests(context),
     usageHistory: usage && embeddedUsageHistory(context, usage),
     // No other process writes to the file, so this store knows every change.
     invalidations: { connected: true, subscribe: listeners.subscribe },

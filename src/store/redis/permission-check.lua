@@ -21,6 +21,7 @@ for _, command in ipairs({
   { 'SREM', key, 'm' }, { 'SCARD', key }, { 'SSCAN', key, 0 },
   { 'ZCARD', key }, { 'ZREM', key, 'm' }, { 'ZREMRANGEBYSCORE', key, 0, 0 },
   { 'ZREMRANGEBYRANK', key, 0, 0 }, { 'ZRANGEBYSCORE', key, 0, 0 }, { 'ZREVRANGE', key, 0, 0 },
+  { 'ZREVRANGEBYSCORE', key, 0, 0 },
   { 'ZMSCORE', key, 'm' }, { 'ZSCAN', key, 0 },
   { 'ZADD', key, 'XX', 0, 'm' }, { 'XADD', key, 'NOMKSTREAM', '*', 'f', 'v' }, { 'XREVRANGE', key, '+', '-' },
   { 'PEXPIRE', key, 1 }, { 'PEXPIREAT', key, 1 }, { 'TIME' }, { 'SCAN', 0 },

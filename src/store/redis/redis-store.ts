@@ -27,6 +27,7 @@ import { RedisConnection, type RedisConnectionOptions } from './connection/conne
 import { InvalidationPush, type InvalidationPushOptions } from './connection/invalidation-push.ts';
 import { checkServer } from './connection/server-check.ts';
 import { memberOptions, type RedisSecurity, serverOptions } from './connection/server-options.ts';
+import { redisFailedRequests } from './failed-requests.ts';
 import { DataLossDetection } from './installation/data-loss-detection.ts';
 import { redisInstances } from './instances.ts';
 import { redisKeyUses } from './key-uses.ts';
@@ -171,6 +172,9 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Store>
     windows: hourlyWindow,
     usages: { ...redisUsages(background, names), ...redisPresentPeriods(background, names) },
     periods: redisPeriodReader(background, names),
+    failedRequests: redisFailedRequests(background, names, (error) =>
+      warnOfRefusal('refused and failed requests are not recorded', error),
+    ),
     notices: redisNotices(background, names),
     usageHistory: usage,
     invalidations: push,

@@ -77,6 +77,8 @@ export function redisKeyNames(prefix: string) {
     refused: `${prefix}:refused`,
     /** Hash: calls of deprecated routes on one UTC day (`yyyymmdd`), by customer and route. */
     deprecated: (day: string) => `${prefix}:deprecated:${day}`,
+    /** Sorted set: requests that were refused or failed, as JSON, by time in ms. */
+    failedRequests: `${prefix}:requests`,
     /** Hash: what the customer's notices were about, and those that are not delivered. */
     notices: (customer: string) => `${prefix}:notices:{${customer}}`,
     /** Sorted set: notices to deliver, by the store time at which they are due. */
