@@ -55,6 +55,9 @@ export const adminSections = () =>
       KeyPage: responses.KEY_PAGE,
       Notice: responses.NOTICE,
       NoticePage: responses.NOTICE_PAGE,
+      FailedRequest: responses.FAILED_REQUEST,
+      FailedRequests: responses.FAILED_REQUESTS,
+      FailedRequestPage: responses.FAILED_REQUEST_PAGE,
       NoticeTest: responses.NOTICE_TEST,
       MaintenanceChange: bodyOf('PUT /admin/v1/maintenance'),
       Maintenance: responses.MAINTENANCE,
@@ -88,6 +91,7 @@ export const adminSections = () =>
       customers: 'CustomerId',
       keys: 'KeyId',
       notices: 'NoticeId',
+      requests: 'RequestId',
     },
     headNames: {
       'GET /admin/v1/usage': 'headUsageList',

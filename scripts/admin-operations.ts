@@ -275,6 +275,24 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
       'All deliveries of the notice, pending and dead, are due at once and have all attempts again. An endpoint that was disabled by its response 410 is enabled. The notice keeps its id.',
     success: 'The notice, which a gateway sends within seconds.',
   },
+  'GET /admin/v1/requests': {
+    operationId: 'listRequests',
+    tag: 'operation',
+    summary: 'Requests that were refused or failed, newest first',
+    description:
+      'Requests of all instances that the gateway refused, that failed, or whose client left before the response; of the public and the check listener, without those by `/nginx` and dry runs. Up to 10 s late. `requests` in the configuration bounds their age and number; beyond it, the oldest of those with the most go first. More than 20 a second of one customer, or of one address without a valid key, are not all recorded. 422 if the configuration turns the records off.',
+    success: 'A page of the list.',
+    refusals: ['Unprocessable'],
+  },
+  'GET /admin/v1/requests/:requestId': {
+    operationId: 'getRequest',
+    tag: 'operation',
+    summary: 'The refused or failed requests with this request_id',
+    description:
+      'The id is `request_id` of a problem document, and the header `X-Request-Id` of a response. Several requests have the same one if their client chose it: the newest 20 are returned. See the list for what is recorded.',
+    success: 'The requests, newest first.',
+    refusals: ['Unprocessable'],
+  },
   'GET /admin/v1/maintenance': {
     operationId: 'getMaintenance',
     tag: 'operation',

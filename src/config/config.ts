@@ -56,6 +56,8 @@ interface DerivedValues {
   readonly usagePath?: string | undefined;
   /** How long the usage history is kept; absent: there is none. */
   readonly usage?: Section<'usage'> | undefined;
+  /** How many refused and failed requests are kept, and for how long; absent: none. */
+  readonly requests?: Section<'requests'> | undefined;
   /** Absent: no notices. */
   readonly notices?: NoticesConfig | undefined;
   /** Absent: no traces. */

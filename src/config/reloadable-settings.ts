@@ -29,6 +29,7 @@ const RELOADABLE: readonly string[] = [
   'routes',
   'aliases',
   'usage_path',
+  'requests',
   'notices',
   'tracing',
   'documentation_url',

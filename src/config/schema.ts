@@ -390,6 +390,15 @@ export const configSchema = types.mapping({
     .meta({ typeInWords: 'mapping | null' })
     .prefault({})
     .describe('The usage history; null turns it off.'),
+  requests: types
+    .mapping({
+      hours: types.recordHours.default(24).describe('Hours for which a request is kept.'),
+      entries: types.recordEntries.default(10_000).describe('The most requests that are kept, about 500 bytes each.'),
+    })
+    .nullable()
+    .meta({ typeInWords: 'mapping | null' })
+    .prefault({})
+    .describe('The records of refused and failed requests, for support; null turns them off.'),
   notices: types
     .mapping({
       endpoints: types

@@ -64,6 +64,10 @@ export const percent = amount('percent', 1, 99);
 
 export const days = amount('days', 1, 365);
 
+/** Of records of requests. All of them are read for one page of a filtered list. */
+export const recordHours = amount('hours', 1, 720);
+export const recordEntries = amount('entries', 1, 100_000);
+
 export const bytes = amount('bytes', 1, 1_048_576);
 
 /** Bodies are streamed, so that no memory limits their length. */

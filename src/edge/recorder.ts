@@ -1,6 +1,7 @@
 import type { Clock } from '../base/clock.ts';
 import { Throttle } from '../base/throttle.ts';
 import type { QuotaDecision } from '../customers/quota/customer-quota.ts';
+import type { FailedRequestCollector } from '../customers/usage/failed-request-collector.ts';
 import type { HistoryCollector } from '../customers/usage/history-collector.ts';
 import { PROBLEMS, type ProblemCode } from '../http/problems/table.ts';
 import type { AccessLog, AccessRecord } from '../observability/access-log.ts';
@@ -31,6 +32,8 @@ interface RecorderParts {
   readonly refusals: Pick<RecentRefusals, 'note'>;
   /** Collects the approximate part of the usage history. Undefined: there is none. */
   readonly history?: HistoryCollector | undefined;
+  /** Collects refused and failed requests for support. */
+  readonly failedRequests: Pick<FailedRequestCollector, 'note'>;
   readonly logger: Logger;
   readonly clock: Clock;
 }
@@ -64,7 +67,8 @@ const NEAR_PERCENT = 50;
 export type Recorder = ReturnType<typeof createRecorder>;
 
 /** Writes the metrics and log lines of requests. Records the end of each request once. */
-export function createRecorder({ metrics, accessLog, refusals, history, logger, clock }: RecorderParts) {
+export function createRecorder(parts: RecorderParts) {
+  const { metrics, accessLog, refusals, history, failedRequests, logger, clock } = parts;
   let inFlight = 0;
 
   function sent(context: RequestContext): void {
@@ -117,6 +121,17 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
     metrics.request(record);
     accessLog.write(record);
     context.trace?.end(record, outcome);
+    const hasFailed = problem !== undefined || status >= 500 || record.failure !== undefined;
+    const hasLeft = status === CLIENT_CLOSED_REQUEST && outcome?.status === undefined;
+    if ((hasFailed || hasLeft) && !settings.isUnlisted?.(context.req)) noteFailed(record);
+  }
+
+  function noteFailed(record: AccessRecord): void {
+    const { requestId, status, problem: code, source, customer, keyId, method, route, clientAddress } = record;
+    const { backend, upstream, failure, durationMs } = record;
+    const client = clientAddress === '' ? undefined : clientAddress;
+    const cause = { backend, upstream, failure, durationMs };
+    failedRequests.note({ requestId, status, code, source, customer, keyId, method, route, client, ...cause });
   }
 
   function noteDeprecated({ customer, life, route }: RequestContext, isGone: boolean): void {
@@ -306,7 +321,9 @@ export function createRecorder({ metrics, accessLog, refusals, history, logger, 
       const { status } = PROBLEMS[code];
       const seen = { route: 'none', method: 'other', status, source, plan: 'none', problem: code } as const;
       metrics.request(seen);
-      accessLog.write({ ...seen, requestId, clientAddress });
+      const record = { ...seen, requestId, clientAddress };
+      accessLog.write(record);
+      noteFailed(record);
     },
 
     /** Logs a customer without a usable limit: an operator must correct its record or the plans. */

@@ -1,3 +1,4 @@
+import type { Request } from 'express';
 import type { FailedAttempts } from '../http/listener/failed-attempts.ts';
 import type { Tracing } from '../observability/tracing/tracing.ts';
 import type { Assertions } from '../upstream/identity/assertions.ts';
@@ -13,6 +14,8 @@ import type { PublicRouteTable } from './routes.ts';
 export interface PublicSettings extends ProxyTrust {
   /** Of the check listener. */
   readonly via?: 'check' | undefined;
+  /** Returns whether the request is no entry among the failed requests. */
+  readonly isUnlisted?: ((req: Pick<Request, 'originalUrl'>) => boolean) | undefined;
   readonly routes: PublicRouteTable;
   readonly guardLimits: GuardLimits;
   /** Time for a client to send a request's head and the buffered start of its body. */

@@ -163,6 +163,7 @@ export function createMetrics(options: MetricsOptions) {
     ),
     upstreamRetry: counter<[backend: string, result: RetryResult]>('tollgate_upstream_retries_total'),
     inflight: total('tollgate_inflight_requests'),
+    failedRequestsDropped: total('tollgate_failed_requests_dropped_total'),
     traceSpansDropped: total('tollgate_trace_spans_dropped_total'),
     connection: total('tollgate_connections'),
     connectionClosed: counter<[reason: CloseReason]>('tollgate_connections_cut_total'),

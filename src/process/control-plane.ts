@@ -173,6 +173,8 @@ export async function openControlPlane(config: Config, parts: ControlPlaneParts)
       reload: () => reloader.reload('admin'),
       preview,
       announced: () => store.announced(),
+      failedRequests: store.failedRequests,
+      failedRequestHours: config.requests?.hours,
       notices: store.notices,
       testNotices: (customer) => notices.test(customer),
       history: store.usageHistory,

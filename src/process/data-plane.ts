@@ -21,9 +21,10 @@ import { Instances } from '../customers/quota/instances.ts';
 import { LeasedQuota } from '../customers/quota/leased-quota.ts';
 import { RecentUsage } from '../customers/quota/recent-usage.ts';
 import { createQuotaWithoutStore } from '../customers/quota/without-store.ts';
+import { FailedRequestCollector } from '../customers/usage/failed-request-collector.ts';
 import { HistoryCollector } from '../customers/usage/history-collector.ts';
 import { RecentHistory } from '../customers/usage/recent-history.ts';
-import { type CheckSettings, createCheckApp } from '../edge/check/check-app.ts';
+import { type CheckSettings, createCheckApp, isNginxCall } from '../edge/check/check-app.ts';
 import { UNKNOWN_METHOD } from '../edge/check/check-refusals.ts';
 import { createKeyHeaders } from '../edge/credentials.ts';
 import { MaintenanceWatch } from '../edge/maintenance.ts';
@@ -111,6 +112,15 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       scheduler: systemScheduler,
     });
   opened.defer(() => history?.close());
+  const failedRequests = new FailedRequestCollector({
+    store: store.failedRequests,
+    storeIsUp: () => store.isUp(),
+    bounds: config.requests,
+    dropped: metrics.failedRequestsDropped,
+    clock,
+    scheduler: systemScheduler,
+  });
+  opened.defer(() => failedRequests.close());
   const instance = randomUUID();
   const tracing = new Tracing({
     version,
@@ -122,7 +132,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
   });
   opened.defer(() => tracing.close(0));
   await tracing.apply(config.tracing);
-  const recorder = createRecorder({ metrics, accessLog, refusals, history, logger, clock });
+  const recorder = createRecorder({ metrics, accessLog, refusals, history, failedRequests, logger, clock });
 
   const backends = new Backends({
     maxInFlight: () => current.limits.inFlight,
@@ -283,6 +293,7 @@ export async function openDataPlane(config: Config, parts: DataPlaneParts) {
       levels.applyLevels(next.notices?.levels);
       authenticator.applyCacheTimes(cacheTimes(next));
       accessLog.setMode(next.logging.access);
+      failedRequests.applyBounds(next.requests);
       logger.level = next.logging.level;
       instances.announceNow();
     },
@@ -412,6 +423,7 @@ function settingsOfChecks({ check, identity, usagePath }: Config, settings: Publ
   return Object.freeze({
     ...settings,
     via: 'check',
+    isUnlisted: isNginxCall,
     trustedProxies: new AddressBlocks(trustedProxies),
     trustForwardedHost: false,
     tokenHash: token === undefined ? undefined : hash('sha256', token, 'buffer'),

@@ -5,7 +5,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { load, MINIMAL, problemsOf, withFolder } from './support.ts';
 
 const SECTIONS =
-  'listen, ops, admin, portal, check, console, workers, store, upstream, upstreams, routes, aliases, usage_path, usage, notices, tracing, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging';
+  'listen, ops, admin, portal, check, console, workers, store, upstream, upstreams, routes, aliases, usage_path, usage, requests, notices, tracing, documentation_url, plans, overrides, auth, identity, limits, shutdown, logging';
 const METHOD_RULE =
   'must be a method that Node.js can parse, in capitals, one of ACL, BIND, CHECKOUT, COPY, DELETE, GET, HEAD, LINK, LOCK, M-SEARCH, MERGE, MKACTIVITY, MKCALENDAR, MKCOL, MOVE, NOTIFY, OPTIONS, PATCH, POST, PROPFIND, PROPPATCH, PURGE, PUT, QUERY, REBIND, REPORT, SEARCH, SOURCE, SUBSCRIBE, UNBIND, UNLINK, UNLOCK, UNSUBSCRIBE';
 const SEGMENTS = 'segments of A-Z a-z 0-9 . _ ~ -';

@@ -187,6 +187,7 @@ export async function startEdge({
       metrics,
       accessLog: { write: (record) => void accessRecords.push(record) },
       refusals: { note: () => {} },
+      failedRequests: { note: () => {} },
       logger,
       clock,
     }),

@@ -200,7 +200,7 @@ async function useEverything(session: Session): Promise<void> {
   await session.call('GET', `${at}/keys/{key_id}`, own);
   for (const { path } of HEADS) {
     const names = [path.includes('{key_id}') ? made.id : 'acme'];
-    expect((await session.call('HEAD', path, { names })).status).toBe(200);
+    expect((await session.call('HEAD', path, { names })).status).toBe(path.includes('{request_id}') ? 404 : 200);
   }
   await session.call('GET', `${at}/notices`, { query: '?state=dead' });
   await session.call('DELETE', `${at}/customers/{id}`, { names: ['big'] });
@@ -305,10 +305,10 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     await records.createCustomer({ id: 'limitless', plan: 'gone', suspended: false });
     await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
     await createKeyWithCustomer(records, 'b'.repeat(64), { id: 'key_1', customer: 'acme', createdAt: NOW });
-    const needsHistory = ({ path }: Operation) => path === '/admin/v1/routes/deprecated/customers';
+    const needsHistory = ({ path }: Operation) => /deprecated|request_id/.test(path);
     const others = operationsWith(422).filter((operation) => !needsHistory(operation));
     await new Session(origin, TOKEN, received).expectOfAll(422, unsuitable, others);
-    await withParts({ history: undefined }, ({ origin }) =>
+    await withParts({ history: undefined, failedRequestHours: undefined }, ({ origin }) =>
       new Session(origin, TOKEN, received).expectOfAll(422, suitable, operationsWith(422).filter(needsHistory)),
     );
   });
@@ -317,7 +317,13 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     const notice = newNotice('quota.exceeded', Date.parse(NOW), { customer: 'acme' });
     const markUntilMs = Date.now() + 60_000;
     await store.notices.addOnce({ customer: 'acme', marks: ['any'], untilMs: markUntilMs, notice });
+    const failed = { id: 'a.1', atMs: Date.now(), requestId: 'r', status: 401, method: 'GET', route: 'none' };
+    await store.failedRequests.add([{ ...failed, source: 'gateway' }], { hours: 24, entries: 10 });
     const session = new Session(origin, TOKEN, received);
+    for (const method of ['GET', 'HEAD']) {
+      await session.call(method, '/admin/v1/requests');
+      await session.call(method, '/admin/v1/requests/{request_id}', { names: ['r'] });
+    }
     const { body } = await session.call('GET', '/admin/v1/notices');
     expect(body.items).toHaveLength(1);
     await session.call('POST', '/admin/v1/notices/test');
@@ -341,6 +347,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     audit: lost,
     history: lost,
     notices: lost,
+    failedRequests: lost,
     testNotices: fail(new StoreUnavailableError('connection lost')),
     reload: reloadTo('unverified'),
   };
@@ -360,6 +367,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     audit: failing(bug),
     history: failing(bug),
     notices: failing(bug),
+    failedRequests: failing(bug),
     testNotices: fail(bug),
     refusals: fail(bug),
     status: fail(bug),

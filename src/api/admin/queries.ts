@@ -73,6 +73,9 @@ export const SEARCH = TEXT.max(200, 'must have at most 200 characters')
   .optional()
   .describe('Only customers whose id, name or a word of whose name begins so, in any case.');
 
+export const REQUEST_CUSTOMER = TEXT.optional().describe('Only requests of this customer.');
+export const REQUEST_CODE = TEXT.optional().describe('Only requests that were refused or failed with this `code`.');
+
 export const NOTICE_ID = TEXT.optional().describe('Only the notice with this id, if it is not delivered yet.');
 export const NOTICE_STATE = z
   .enum(NOTICE_STATES, 'must be pending or dead')

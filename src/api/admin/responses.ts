@@ -380,6 +380,28 @@ export const NOTICE_TEST = z.object({
 
 export type NoticeTestDocument = z.output<typeof NOTICE_TEST>;
 
+export const FAILED_REQUEST = z.object({
+  request_id: z.string().describe('A client may choose it, so several requests may have the same one.'),
+  at: TIME.describe("When the request ended, by the store's clock."),
+  status: z.int().describe('499: the client closed the connection before there was a response.'),
+  code: TEXT.describe('See docs/errors.md. Null: the response is that of the backend, or the client left.'),
+  source: z
+    .enum(['gateway', 'upstream', 'check'])
+    .describe('Whose response it is: `upstream` is the backend, `check` the check listener.'),
+  customer: TEXT.describe('Null: without a known key.'),
+  key_id: TEXT,
+  method: z.string().describe('As the client sent it.'),
+  route: z.string().describe('Its `path` in the configuration, or `none`.'),
+  client: TEXT.describe("The client's address."),
+  backend: TEXT.describe('Name of the backend of the route.'),
+  upstream: TEXT.describe('To which the request was sent. Null: to none.'),
+  failure: TEXT.describe("Why the backend's response is missing or incomplete; see docs/operations.md."),
+  duration_ms: z.number().nullable(),
+});
+export type FailedRequestDocument = z.output<typeof FAILED_REQUEST>;
+export const FAILED_REQUESTS = z.object({ items: z.array(FAILED_REQUEST).meta({ maxItems: 20 }) });
+export const FAILED_REQUEST_PAGE = pageOf(FAILED_REQUEST);
+
 export const MAINTENANCE = z.object({
   mode: z.enum(MAINTENANCE_MODES).describe('`off` also once `until` has passed. Then the other members are null.'),
   routes: z.array(z.string()).nullable().describe('Null: all routes.'),

@@ -108,6 +108,11 @@ export const ADMIN_ROUTES = {
     reply: document.NOTICE_TEST,
   },
   'POST /admin/v1/notices/:id/retry': { reply: document.NOTICE },
+  'GET /admin/v1/requests': {
+    query: z.strictObject({ ...PAGE, customer: query.REQUEST_CUSTOMER, code: query.REQUEST_CODE }),
+    reply: document.FAILED_REQUEST_PAGE,
+  },
+  'GET /admin/v1/requests/:requestId': { reply: document.FAILED_REQUESTS },
   'GET /admin/v1/maintenance': { reply: document.MAINTENANCE },
   'PUT /admin/v1/maintenance': { body: maintenanceChange, reply: document.MAINTENANCE },
   'GET /admin/v1/audit': {

@@ -18,6 +18,7 @@ import { createAccessCounters, createGate } from './authorize.ts';
 import { consoleSessionRoutes } from './console-session.ts';
 import { customerHandlers } from './customers.ts';
 import type { AdminContext, AdminDependencies, Handlers } from './dependencies.ts';
+import { failedRequestHandlers } from './failed-requests.ts';
 import { keyHandlers } from './keys.ts';
 import { maintenanceHandlers } from './maintenance.ts';
 import { noticeHandlers } from './notices.ts';
@@ -49,6 +50,7 @@ export function createAdminApp(
     ...rotationHandlers(context),
     ...portalAccessHandlers(context),
     ...noticeHandlers(context),
+    ...failedRequestHandlers(context),
     ...maintenanceHandlers(context),
     ...auditHandlers(context),
   };

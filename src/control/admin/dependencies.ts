@@ -12,6 +12,7 @@ import type { RecentRefusal } from '../../observability/recent-refusals.ts';
 import type { PageFiles } from '../../pages/build-files.ts';
 import type { AnnouncedInstance } from '../../store/announced-instances.ts';
 import type { AuditStore } from '../../store/audit.ts';
+import type { FailedRequestStore } from '../../store/failed-requests.ts';
 import type { KeyUseStore } from '../../store/key-uses.ts';
 import type { Maintenance, MaintenanceStore } from '../../store/maintenance.ts';
 import type { NoticeStore } from '../../store/notices.ts';
@@ -83,6 +84,9 @@ export interface AdminDependencies {
   readonly periods: PeriodReader;
   /** Undefined when the configuration turns it off. */
   readonly history: UsageHistory | undefined;
+  readonly failedRequests: FailedRequestStore;
+  /** For how long failed requests are kept; undefined when the configuration turns them off. */
+  readonly failedRequestHours: number | undefined;
   readonly notices: NoticeStore;
   /** Sends a test notice once to the customer's endpoint, or if undefined to those of the configuration. */
   testNotices(customer: CustomerRecord | undefined): Promise<readonly TestedEndpoint[]>;

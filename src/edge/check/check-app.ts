@@ -71,8 +71,13 @@ const ANY_ROUTE: Route = {
 };
 
 /** Returns the path of the call, without a query. */
-function callOf({ originalUrl }: Request): string {
+function callOf({ originalUrl }: Pick<Request, 'originalUrl'>): string {
   return originalUrl.startsWith(`${EXT_AUTHZ}/`) ? EXT_AUTHZ : (originalUrl.split('?', 1)[0] ?? '');
+}
+
+/** Returns whether nginx asks, of whose requests the gateway sees a part only. */
+export function isNginxCall(req: Pick<Request, 'originalUrl'>): boolean {
+  return callOf(req) === '/nginx';
 }
 
 /** Returns the value of a header that is sent exactly once and is not empty. Names that equal it but for `_` do not count. */

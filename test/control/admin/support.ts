@@ -120,6 +120,8 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
     maintenance: store.maintenance,
     routes: [{ path: '/api/v1/conversations', methods: ['GET'], units: 1, key: 'required', upstream: 'default' }],
     audit: store.audit,
+    failedRequests: store.failedRequests,
+    failedRequestHours: 24,
     metrics: { adminRequest() {} },
     names: { host: '127.0.0.1', allowedHosts: [] },
     planNames: new Set(POLICY.plans.keys()),
