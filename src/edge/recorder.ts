@@ -235,7 +235,7 @@ export function createRecorder(parts: RecorderParts) {
         }
         case 'quota_exceeded':
           context.quota = decision.mode;
-          history?.near(context.customer ?? '', 100);
+          if (decision.violated.some(({ policy }) => policy !== 'key')) history?.near(context.customer ?? '', 100);
           for (const { policy } of decision.violated) metrics.quotaDecision(plan, policy, 'denied', decision.mode);
           return;
         case 'cost_exceeds_limit':
@@ -363,11 +363,12 @@ function usedOf({ admission }: AdmittedDecision, limits: AdmittedLimits): number
   return limits[0].amount - admission.remaining(0);
 }
 
-/** Returns the percentage that is used with this request: of the limit with the highest one. */
+/** Returns the percentage that is used with this request: of the customer's limit with the highest one. */
 function percentUsed({ admission }: AdmittedDecision, limits: AdmittedLimits): number {
   let highest = 0;
   for (let index = 0; index < limits.length; index++) {
-    const { amount = 1 } = limits[index] ?? {};
+    const { amount = 1, policy } = limits[index] ?? {};
+    if (policy === 'key') continue;
     highest = Math.max(highest, Math.floor((100 * (amount - admission.remaining(index))) / amount));
   }
   return highest;

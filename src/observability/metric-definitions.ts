@@ -120,7 +120,7 @@ export const METRICS = {
   tollgate_quota_decisions_total: counter('Quota decisions.', {
     plan: PLAN,
     policy:
-      '`hourly`, `daily` and `monthly` (refusals and overage only), `burst` and `concurrent` (refusals only) or `shadow` (a limit that is tested, not enforced)',
+      '`hourly`, `daily` and `monthly` (refusals and overage only), `key` (the limit of an API key), `burst` and `concurrent` (refusals only) or `shadow` (a limit that is tested, not enforced)',
     outcome:
       '`allowed`, `near` (allowed, and at least 80 % of the hourly limit is used with this request; counted instead of `allowed`, and not in mode `local`), `overage` (beyond a period that allows it, besides `allowed` or `near` of the hour; approximate), `denied`, `shadow_denied` (a shadow limit would have refused the request) or `store_error` (no decision was possible)',
     mode: '`lease`: decided from memory, `store`: decided by the store for this request, `local`: decided without the store, by `store.on_error`',

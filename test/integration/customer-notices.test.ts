@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { startNoticeReceiver } from '../support/notice-receiver.ts';
-import { startRedisSystem, writeCustomer } from '../support/redis-system.ts';
+import { keyName, startRedisSystem, writeCustomer } from '../support/redis-system.ts';
 
 const LIMIT = 20;
 const PATIENCE = { timeout: 30_000, interval: 50 };
@@ -23,7 +23,7 @@ async function start() {
     return statuses;
   }
   const undelivered = async () => (await callAdmin(gateway, '/admin/v1/notices')).body.items;
-  return { receiver, redis, gateway, useUp, undelivered };
+  return { receiver, redis, gateway, key, useUp, undelivered };
 }
 
 test("a customer's URL that cannot be reached delays no notice of the operator", async () => {
@@ -52,4 +52,21 @@ test('a notify_url without a secret, or damaged by another program, gets nothing
   expect(new Set(await useUp())).toEqual(new Set([200]));
   await expect.poll(() => receiver.received.map(({ type }) => type), PATIENCE).toContain('quota.exceeded');
   await expect.poll(undelivered, PATIENCE).toEqual([]);
+});
+
+test('a key that is used up is told to the URL of its customer alone, and is no usage of the customer', async () => {
+  const { receiver, redis, gateway, key, useUp, undelivered } = await start();
+  const body = { notify_url: 'https://hooks.invalid/tollgate', requests_per_hour: 10 * LIMIT };
+  await callAdmin(gateway, '/admin/v1/customers/acme', { method: 'PATCH', body });
+  await callAdmin(gateway, '/admin/v1/customers/acme/notify-secret', { method: 'POST' });
+  await redis.command('HSET', keyName(key), 'requests_per_hour', String(LIMIT));
+  expect(new Set(await useUp())).toEqual(new Set([200]));
+  // First as it was stored: who is told is decided with the first attempt.
+  const endpoints = async () =>
+    (await undelivered()).map((notice: { deliveries: { endpoint: string }[] }) =>
+      notice.deliveries.map(({ endpoint }) => endpoint),
+    );
+  await expect.poll(endpoints, PATIENCE).toContainEqual(['notify_url']);
+  expect(new Set((await endpoints()).flat())).toEqual(new Set(['notify_url']));
+  expect(receiver.received).toEqual([]);
 });

@@ -16,6 +16,13 @@ const FILE = parse(readFileSync(new URL('../../docs/openapi/public.yaml', import
 const ajv = new Ajv2020({ allErrors: true, strict: false, formats: { 'date-time': /^\d{4}-.*Z$/ } });
 ajv.addSchema(FILE, 'file');
 
+const CEILING = {
+  limit: { policy: 'key', amount: 100, root: 'key_1' },
+  keyId: 'key_1',
+  leases: '',
+  usageResetAt: '',
+} as const;
+
 /** Notices as the parts that make them do. */
 async function makeNotices(): Promise<NewNotice[]> {
   const made: NewNotice[] = [];
@@ -34,6 +41,7 @@ async function makeNotices(): Promise<NewNotice[]> {
     const count = { used, waitMs: 41_000, storeTimeMs: Date.now(), holdEndMs: 0, epoch: 'e' };
     levels.reached('acme', 100, { policy: 'hourly', ...count });
     levels.reached('acme', 100, { policy: 'daily', period: { startHour, endHour, beyond: 'allow' }, ...count });
+    levels.reached('acme', 100, { policy: 'key', ...count }, CEILING);
   }
   const key = { id: 'key_1', customer: 'acme', expiresAt: new Date(Date.now() + DAY_MS).toISOString() };
   const keys = new ExpiringKeys({
@@ -49,7 +57,7 @@ async function makeNotices(): Promise<NewNotice[]> {
   });
   keys.start();
   onTestFinished(() => keys.close());
-  await expect.poll(() => made.length).toBe(5);
+  await expect.poll(() => made.length).toBe(7);
   return made;
 }
 
@@ -68,7 +76,9 @@ test('each type has its webhook, of which the body and the headers are as sent',
     const { data } = FILE.components.schemas[schema.split('/').at(-1)].properties;
     const declared = data.$ref === undefined ? data : FILE.components.schemas[data.$ref.split('/').at(-1)];
     const members = Object.keys(declared.properties).filter(
-      (name) => name !== 'beyond' || notice.data.window === 'daily',
+      (name) =>
+        (name !== 'beyond' || notice.data.window === 'daily') &&
+        (name !== 'key_id' || notice.type === 'key.expiring' || notice.data.window === 'key'),
     );
     expect(Object.keys(notice.data).sort()).toEqual(members.sort());
 

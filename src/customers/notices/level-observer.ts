@@ -1,5 +1,5 @@
 /**
- * Makes the notice of a level when a customer's usage of its hour, day or month has reached it. The store decides whether
+ * Makes the notice of a level when the usage of a limit of a customer, or of one of its keys, has reached it. The store decides whether
  * there is one already, by any instance: a mark for each limit and level. That of an hour counts until nobody has seen usage
  * within ten points of the level for an hour, that of a period until its end. The marks that this instance remembers only
  * save store calls.
@@ -16,6 +16,7 @@ import type { PeriodReader } from '../../store/period-reader.ts';
 import { HOUR_MS } from '../../store/usage-history.ts';
 import { REFUNDED_MS } from '../../store/window-arithmetic.ts';
 import { type Grant, type LimitCount, refusesBeyond, type UsageReader } from '../../store/windows.ts';
+import type { KeyCeiling } from '../quota/key-ceiling.ts';
 import { type NoticeType, newNotice } from './notice.ts';
 
 /** The level of a limit that is used up. Always configured. */
@@ -37,6 +38,8 @@ type UsageReply = Omit<LimitCount, 'free'> & Pick<Grant, 'storeTimeMs'>;
 
 interface Seen {
   readonly limit: number;
+  /** Set if the limit is that of a key. */
+  readonly ceiling: KeyCeiling | undefined;
   /** The highest level that usage seemed to have reached; 0: none. */
   level: number;
   /** The last reply that showed a level. */
@@ -59,7 +62,7 @@ interface LevelObserverOptions {
 
 export class LevelObserver {
   readonly #options: LevelObserverOptions;
-  /** By customer and policy. */
+  /** By customer and policy, of keys also by root and limit: those that share a window may have different limits. */
   readonly #seen: LruMap<string, Seen>;
   /** Ascending. */
   #levels: readonly number[] = [];
@@ -80,13 +83,13 @@ export class LevelObserver {
     this.lowestPercent = Math.max(0, (this.#levels[0] ?? Number.POSITIVE_INFINITY) - NEAR_POINTS);
   }
 
-  /** Call it with each reply that shows usage of at least {@link lowestPercent}. */
-  reached(customer: string, limit: number, reply: UsageReply): void {
+  /** Call it with each reply that shows usage of at least {@link lowestPercent}. `ceiling`: set if the limit is that of a key. */
+  reached(customer: string, limit: number, reply: UsageReply, ceiling?: KeyCeiling): void {
     const { clock } = this.#options;
     const level = this.#levels.findLast((each) => 100 * reply.used >= each * limit) ?? 0;
     // Marks of a period need no extension.
     if (level === 0 && reply.period !== undefined) return;
-    const id = `${customer} ${reply.policy}`;
+    const id = `${customer} ${reply.policy}${ceiling === undefined ? '' : ` ${ceiling.limit.root} ${limit}`}`;
     const seen = this.#seen.get(id);
     // A customer that was deleted and created again has another window, and no marks yet.
     const known = seen?.limit === limit && counterOf(seen.reply) === counterOf(reply) ? seen : undefined;
@@ -95,7 +98,7 @@ export class LevelObserver {
       return;
     }
     if (known !== undefined && known.level >= level && clock.monotonicMs() < (known.untilMs ?? 0)) return;
-    const next: Seen = { limit, level, reply, untilMs: undefined };
+    const next: Seen = { limit, ceiling, level, reply, untilMs: undefined };
     this.#seen.set(id, next);
     const rememberFor = (ms: number) => {
       next.untilMs = clock.monotonicMs() + ms;
@@ -116,7 +119,7 @@ export class LevelObserver {
     do {
       shownBy = seen.reply;
       await this.#leasesAreOver(shownBy);
-      const settled = await this.#settledOf(customer, shownBy);
+      const settled = await this.#settledOf(customer, shownBy, seen.ceiling);
       const reached = this.#levels.findLast((each) => isSettled(each, seen, settled));
       if (reached !== undefined) await this.#add(customer, seen, reached, settled);
       if (reached === seen.level) return REMEMBERED_MS;
@@ -126,9 +129,9 @@ export class LevelObserver {
   }
 
   /** Resolves to the units counted without those of leases that may still be refunded. */
-  async #settledOf(customer: string, { period }: UsageReply): Promise<number> {
+  async #settledOf(customer: string, { period }: UsageReply, ceiling: KeyCeiling | undefined): Promise<number> {
     const { usages, periods } = this.#options;
-    if (period === undefined) return usages.settledOf(customer);
+    if (period === undefined) return usages.settledOf(customer, ceiling?.limit.root);
     const [stored] = await periods.periodsOf([customer]);
     const counted = stored?.periods.find(({ startMs, endMs }) => {
       return startMs === period.startHour * HOUR_MS && endMs === period.endHour * HOUR_MS;
@@ -147,7 +150,7 @@ export class LevelObserver {
 
   async #add(customer: string, seen: Seen, level: number, settled: number): Promise<void> {
     const { notices, created } = this.#options;
-    const { limit, reply } = seen;
+    const { limit, ceiling, reply } = seen;
     const type = level === EXCEEDED ? 'quota.exceeded' : 'quota.threshold';
     const used = level === EXCEEDED ? Math.max(settled, limit) : settled;
     const notice = newNotice(type, reply.storeTimeMs, {
@@ -158,6 +161,7 @@ export class LevelObserver {
       percent: Math.floor((100 * used) / limit),
       reset_seconds: Math.max(1, Math.ceil(reply.waitMs / 1000)),
       window: reply.policy,
+      ...(ceiling && { key_id: ceiling.keyId }),
       ...(reply.period && { beyond: reply.period.beyond }),
     });
     const lower = this.#levels.filter((each) => each < level);
@@ -177,9 +181,14 @@ function counterOf({ epoch, period }: UsageReply): string {
 }
 
 /** `levels`: the one that decides, and others. */
-function marksOf(customer: string, { limit, reply }: Seen, [first, ...others]: readonly [number, ...number[]]): Marks {
+function marksOf(
+  customer: string,
+  { limit, ceiling, reply }: Seen,
+  [first, ...others]: readonly [number, ...number[]],
+): Marks {
   const { policy, period, storeTimeMs } = reply;
   const markOf = (level: number) => {
+    if (ceiling !== undefined) return `level:key:${ceiling.limit.root}:${limit}:${level}`;
     if (period === undefined) return `level:${limit}:${level}`;
     // A period is used up once, whatever its limit is.
     const ofLimit = level === EXCEEDED ? '' : `:${limit}`;

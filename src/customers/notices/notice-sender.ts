@@ -144,7 +144,7 @@ export class NoticeSender {
       await notices.replace(notice, undefined);
       return;
     }
-    const endpoints = await this.#endpointsOf(record);
+    const endpoints = await this.#endpointsOf(record, stored);
     const content = this.#opened(
       stored,
       record,
@@ -184,10 +184,12 @@ export class NoticeSender {
     }
   }
 
-  async #endpointsOf(record: CustomerRecord): Promise<ReadonlyMap<string, WebhookEndpoint>> {
+  async #endpointsOf(record: CustomerRecord, { data }: NoticeContent): Promise<ReadonlyMap<string, WebhookEndpoint>> {
     const { endpoints, customerEndpoint } = this.#options;
     const own = await customerEndpoint(record);
-    const all = (endpoints() ?? []).map((endpoint): [string, WebhookEndpoint] => [endpoint.url, endpoint]);
+    // The limit of a key concerns its customer alone.
+    const ofOperator = data.window === 'key' ? [] : (endpoints() ?? []);
+    const all = ofOperator.map((endpoint): [string, WebhookEndpoint] => [endpoint.url, endpoint]);
     return new Map(own === undefined ? all : [...all, [CUSTOMER_ENDPOINT, own]]);
   }
 

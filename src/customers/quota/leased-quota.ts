@@ -53,6 +53,7 @@ import {
   type UsageRatio,
   type Violation,
 } from './hourly-quota.ts';
+import type { KeyCeiling } from './key-ceiling.ts';
 import {
   CustomerLeases,
   type LastReply,
@@ -73,7 +74,13 @@ const WINDOW_SECONDS = 3600;
 export interface UsageLevels {
   /** In percent of a limit. Usage below it is not reported. */
   readonly lowestPercent: number;
-  reached(customer: string, limit: number, reply: LimitCount & Pick<Grant, 'storeTimeMs'>): void;
+  /** `ceiling`: set if the limit is that of a key. */
+  reached(
+    customer: string,
+    limit: number,
+    reply: LimitCount & Pick<Grant, 'storeTimeMs'>,
+    ceiling: KeyCeiling | undefined,
+  ): void;
 }
 
 interface LeasedQuotaOptions {
@@ -378,13 +385,13 @@ export class LeasedQuota {
     }
   }
 
-  #reportUsage(customer: string, { limits }: QuotaSettings, { counts, storeTimeMs }: Grant): void {
+  #reportUsage(customer: string, { limits, ceiling }: QuotaSettings, { counts, storeTimeMs }: Grant): void {
     const { levels } = this.#options;
     if (levels === undefined) return;
-    for (const [index, { amount }] of limits.entries()) {
+    for (const [index, { policy, amount }] of limits.entries()) {
       const count = counts[index];
       if (count === undefined || 100 * count.used < levels.lowestPercent * amount) continue;
-      levels.reached(customer, amount, { ...count, storeTimeMs });
+      levels.reached(customer, amount, { ...count, storeTimeMs }, policy === 'key' ? ceiling : undefined);
     }
   }
 

@@ -19,7 +19,7 @@ function observe(levels: readonly number[] | undefined) {
   const added: MarkedNotice[] = [];
   const extended: Marks[] = [];
   const created: string[] = [];
-  const store = { counts: false, isUp: true, settled: undefined as number | undefined, used: 0 };
+  const store = { counts: false, isUp: true, settled: undefined as number | undefined, used: 0, ofKeys: 0 };
   /** The period, and units of open leases in it. */
   const period = { counted: 0, forgiven: 0, leased: 0 };
   const reply = async <T>(value: T) => {
@@ -33,7 +33,7 @@ function observe(levels: readonly number[] | undefined) {
         addOnce: (marked) => reply(added.push(marked) > 0),
       },
       usages: {
-        settledOf: () => reply(store.settled ?? store.used),
+        settledOf: (_customer, root) => reply(root === undefined ? (store.settled ?? store.used) : store.ofKeys),
         usedOf: () => reply([(store.settled ?? store.used) + period.leased]),
       },
       periods: {
@@ -71,6 +71,15 @@ function observe(levels: readonly number[] | undefined) {
         const count = { used, waitMs: 41_000, storeTimeMs, holdEndMs: storeTimeMs + HOLD_MS, epoch };
         observer.reached('acme', limit, { policy: 'hourly', ...count });
       }
+      await time.run(thenMs);
+    },
+    /** The same of a key. Its customer's usage stays. */
+    async useWith(keyId: string, used: number, thenMs = DECIDED_MS, limit = LIMIT, root = 'first:key}') {
+      store.ofKeys = used;
+      const storeTimeMs = START_MS + time.nowMs;
+      const count = { used, waitMs: 41_000, storeTimeMs, holdEndMs: storeTimeMs + HOLD_MS, epoch: 'of key' };
+      const ceiling = { limit: { policy: 'key', amount: limit, root } as const, keyId, leases: '', usageResetAt: '' };
+      observer.reached('acme', limit, { policy: 'key', ...count }, ceiling);
       await time.run(thenMs);
     },
     period,
@@ -253,4 +262,34 @@ test('units of open leases, and those forgiven, are no usage of a month', async 
   expect(levels()).toEqual([]);
   await useInMonth(900);
   expect(levels()).toHaveLength(1);
+});
+
+test('the limit of a key has notices of its own that name the key, and is no usage of its customer', async () => {
+  const { use, useWith, levels, added, extended } = observe([80]);
+  await use(100, DECIDED_MS);
+  await useWith('one', 800);
+  await useWith('one', 1000);
+  expect(levels()).toEqual(['level:key:first:key}:1000:80', 'level:key:first:key}:1000:100']);
+  expect(added[1]?.marks).toEqual(['level:key:first:key}:1000:100', 'level:key:first:key}:1000:80']);
+  expect(extended.flatMap(({ marks }) => marks).every((mark) => mark.startsWith('level:key:'))).toBe(true);
+  const common = { customer: 'acme', plan: null, limit: LIMIT, reset_seconds: 41, window: 'key', key_id: 'one' };
+  expect(added.map(({ notice }) => parseNotice(notice.content)?.data)).toEqual([
+    { ...common, used: 800, percent: 80 },
+    { ...common, used: 1000, percent: 100 },
+  ]);
+  // Its customer's levels are still to come.
+  await use(800, DECIDED_MS);
+  expect(levels()[2]).toBe('level:1000:80');
+});
+
+test('a key that was rotated has the marks of its line, and other keys and limits have their own', async () => {
+  const { useWith, levels, extended, store } = observe([80]);
+  await useWith('one', 800);
+  store.counts = true;
+  await useWith('rotated', 805, 100_000);
+  expect(extended.at(-1)?.marks[0]).toBe('level:key:first:key}:1000:80');
+  store.counts = false;
+  await useWith('one', 1700, DECIDED_MS, 2000);
+  await useWith('two', 800, DECIDED_MS, LIMIT, 'second');
+  expect(levels().slice(1)).toEqual(['level:key:first:key}:2000:80', 'level:key:second:1000:80']);
 });
