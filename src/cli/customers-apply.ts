@@ -7,7 +7,7 @@ import type { CustomerDocument } from '../api/admin/responses.ts';
 import type { RequestOf } from '../api/admin/routes.ts';
 import type { AdminClient } from '../api/client/admin-client.ts';
 import { AdminRefusal } from '../api/client/failures.ts';
-import { printableJson } from '../api/client/printable.ts';
+import { printable, printableJson } from '../api/client/printable.ts';
 import { inNumber } from '../base/in-number.ts';
 import type { AdminOptions } from './admin-commands.ts';
 import { confirm } from './confirm.ts';
@@ -47,15 +47,13 @@ export async function applyCustomers(options: ApplyOptions): Promise<void> {
   const client = await requireNoFaults(
     options,
     { lines, faults: prune && isEmpty ? [emptied] : faults },
-    {
-      async askGateway(client, lines) {
-        const [config, customers] = await Promise.all([
-          client.call('GET /admin/v1/config'),
-          client.list('GET /admin/v1/customers'),
-        ]);
-        present = new Map(customers.map((customer) => [customer.id, customer]));
-        return [...planless(lines, present), ...planFaults(withPresent(lines, present), config)];
-      },
+    async (client, lines) => {
+      const [config, customers] = await Promise.all([
+        client.call('GET /admin/v1/config'),
+        client.list('GET /admin/v1/customers'),
+      ]);
+      present = new Map(customers.map((customer) => [customer.id, customer]));
+      return [...planless(lines, present), ...planFaults(withPresent(lines, present), config)];
     },
     NOTHING,
   );
@@ -67,7 +65,7 @@ export async function applyCustomers(options: ApplyOptions): Promise<void> {
   if (pruned.length > 0 && !dryRun) await confirm(options, () => pruneQuestion(pruned));
 
   const applied = await attemptEach(wanted, (item) =>
-    dryRun ? tryOne(item, present.get(item.id), seesUrls) : applyOne(client, item, present.get(item.id)),
+    applyOne(dryRun ? undefined : client, item, present.get(item.id), seesUrls),
   );
   // A file that could not be applied may be the wrong one.
   const isApplied = applied.attempts.every(({ result }) => result.refusal === undefined) && applied.errors.length === 0;
@@ -104,8 +102,8 @@ function planless(lines: readonly RawLine[], customers: Customers): LineFault[] 
 /** Completes what sets the limits by the present customer, so that they can be checked. Lines that leave them are omitted. */
 function withPresent(lines: readonly RawLine[], customers: Customers): RawLine[] {
   return lines.flatMap((each) => {
-    const { plan, requests_per_hour, period_requests } = each.members;
-    const present = customers.get(String(each.members.id));
+    const { id, plan, requests_per_hour, period_requests } = each.members;
+    const present = typeof id === 'string' ? customers.get(id) : undefined;
     if (present === undefined) return [each];
     const isPlan = plan === undefined || isPlanOf(present, plan);
     if (isPlan && requests_per_hour === undefined && period_requests === undefined) return [];
@@ -140,7 +138,7 @@ async function seesWholeUrls(client: AdminClient, customers: Customers): Promise
 }
 
 /** Members that differ, as in the admin API. */
-function changesOf(item: WantedCustomer, present: CustomerDocument | undefined, seesUrls = true) {
+function changesOf(item: WantedCustomer, present: CustomerDocument | undefined, seesUrls: boolean) {
   const { id: _, line: __, ...members } = item as Line<WantedCustomer>;
   const wanted: Record<string, unknown> = { ...members, ...suspensionOf(item, present) };
   if (present && isPlanOf(present, wanted.plan)) wanted.plan = present.plan;
@@ -159,21 +157,17 @@ function suspensionOf({ suspended, suspended_until: until }: WantedCustomer, pre
   return { suspended: isSuspended, suspended_until: isSuspended ? end : null };
 }
 
-async function tryOne(item: WantedCustomer, present: CustomerDocument | undefined, seesUrls: boolean) {
-  const changes = changesOf(item, present, seesUrls);
-  if (present === undefined) return { outcome: 'would be created', changes } as const;
-  return Object.keys(changes).length === 0 ? UNCHANGED : ({ outcome: 'would be changed', changes } as const);
-}
-
-const UNCHANGED = { outcome: 'unchanged' } as const;
-
+/** Without a client, nothing is changed. */
 async function applyOne(
-  client: AdminClient,
+  client: AdminClient | undefined,
   item: WantedCustomer,
   present: CustomerDocument | undefined,
+  seesUrls: boolean,
 ): Promise<ImportResult> {
   const { id } = item;
-  const changes = changesOf(item, present);
+  const changes = changesOf(item, present, seesUrls);
+  if (present && Object.keys(changes).length === 0) return { outcome: 'unchanged' };
+  if (client === undefined) return { outcome: present ? 'would be changed' : 'would be created', changes };
   const { suspended, suspended_until, ...members } = Object.fromEntries(
     Object.entries(changes).map(([name, { after }]) => [name, after]),
   );
@@ -182,7 +176,6 @@ async function applyOne(
   const { suspended_until: end, ...suspension } = suspensionOf(item, present);
   const body = { ...members, ...(isSuspension && { ...suspension, suspended_until: end ?? undefined }) };
   if (present !== undefined) {
-    if (Object.keys(changes).length === 0) return UNCHANGED;
     await client.call('PATCH /admin/v1/customers/:id', { id, body });
     return { outcome: 'changed', changes };
   }
@@ -195,7 +188,7 @@ async function applyOne(
     const exists = error instanceof AdminRefusal && error.problem.status === 409;
     const created = exists ? await findCustomer(client, id) : undefined;
     if (created === undefined) throw error;
-    return applyOne(client, item, created);
+    return applyOne(client, item, created, seesUrls);
   }
 }
 
@@ -213,7 +206,7 @@ function pruneQuestion(customers: readonly CustomerDocument[]): string {
   const ids = customers.slice(0, MOST_NAMED).map(({ id }) => id);
   const more = customers.length - ids.length;
   const names = `${ids.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-  return `Delete ${inNumber(customers.length, 'customer')} with all keys and usage: ${names}?`;
+  return printable(`Delete ${inNumber(customers.length, 'customer')} with all keys and usage: ${names}?`);
 }
 
 /** Returns text such as `plan="starter" → "business"`, as in the audit. */
@@ -248,7 +241,7 @@ export async function exportCustomers({ jsonl, ...options }: AdminOptions & { re
   const exported = customers.flatMap((customer) => {
     const { members, faults } = exportable(seesUrls ? customer : { ...customer, notify_url: null });
     // Other programs may have written what the admin API refuses.
-    for (const fault of faults) remark(`warning: customer ${customer.id}: left out: ${fault}`);
+    for (const fault of faults) remark(printable(`warning: customer ${customer.id}: left out: ${fault}`));
     return members.id === undefined ? [] : [members];
   });
   await print(jsonl ? exported.map((members) => `${printableJson(members, 0)}\n`).join('') : yamlOf(exported));

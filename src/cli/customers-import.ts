@@ -87,7 +87,7 @@ export function planFaults(lines: readonly RawLine[], { plans, overrides }: Conf
     if (!Object.hasOwn(plans, plan)) {
       return [{ line, what: printable(`plan: must be one of the configured plans: ${Object.keys(plans).join(', ')}`) }];
     }
-    const override = Object.hasOwn(overrides ?? {}, String(id)) ? overrides?.[String(id)] : undefined;
+    const override = typeof id === 'string' && Object.hasOwn(overrides ?? {}, id) ? overrides?.[id] : undefined;
     const isGiven = (name: string) => each.members[name] != null || override?.[name] != null;
     const limits = {
       requests_per_hour: plans[plan]?.requests_per_hour,

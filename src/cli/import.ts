@@ -50,7 +50,7 @@ interface Importer<Schema extends z.ZodObject, Row extends object> extends Layou
   /** A plural noun. */
   readonly items: string;
   /** Returns the faults that only the gateway knows. */
-  askGateway(client: AdminClient, lines: readonly RawLine[]): Promise<readonly LineFault[]>;
+  readonly askGateway: (client: AdminClient, lines: readonly RawLine[]) => Promise<readonly LineFault[]>;
   importOne(client: AdminClient, item: Item<Schema>): Promise<ImportResult>;
   /** Returns what importing the item would do. */
   tryOne(client: AdminClient, item: Item<Schema>): Promise<ImportResult>;
@@ -76,7 +76,7 @@ export async function importFile<Schema extends z.ZodObject, Row extends object>
 ): Promise<void> {
   const { file, dryRun } = options;
   const { items, ...checks } = readImportFile(await readContent(file), importer);
-  const client = await requireNoFaults(options, checks, importer, NOTHING);
+  const client = await requireNoFaults(options, checks, importer.askGateway, NOTHING);
   const attempted = await attemptEach(items, (item) => (dryRun ? importer.tryOne : importer.importOne)(client, item));
   const rows = attempted.attempts.map(({ item, result }) => ({
     line: item.line,
@@ -157,7 +157,7 @@ export function readContent(file: string): Promise<Uint8Array> {
 export async function requireNoFaults(
   options: ImportOptions,
   { lines, faults }: Pick<ImportFile<unknown>, 'lines' | 'faults'>,
-  { askGateway }: Pick<Importer<z.ZodObject, object>, 'askGateway'>,
+  askGateway: Importer<z.ZodObject, object>['askGateway'],
   nothing: string,
 ): Promise<AdminClient> {
   const refuse = (all: readonly LineFault[], ...remarks: string[]) => faultsIn(options.file, all, ...remarks, nothing);

@@ -259,6 +259,9 @@ customers:
     [`customers: ${'['.repeat(20_000)}`, 1, 'is not valid YAML: '],
     ['customers:\n- &a { id: a, plan: starter }\n- *b', 3, 'uses an alias (*name) whose anchor'],
     ['customers:\n- id: true\n  plan: starter', 2, 'id: must be a string'],
+    ['customers:\n- id: { a: b }\n  plan: starter', 2, 'id: must be a string'],
+    ['customers: &all\n- { id: a, plan: starter, name: *all }', 2, '"name": contains itself by an alias'],
+    ['{"customers":[{"id":"a","plan":"starter"},\n{"id":"b"}]}', 2, 'plan: missing, and there is no customer'],
     [
       `customers:\n- &a0 [x, x, x, x]\n${Array.from({ length: 12 }, (_, n) => `- &a${n + 1} [${`*a${n}, `.repeat(9)}]\n`).join('')}`,
       2,
