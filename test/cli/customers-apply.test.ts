@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
 import { Redis } from 'ioredis';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
@@ -262,19 +263,30 @@ customers:
     ['customers:\n- id: { a: b }\n  plan: starter', 2, 'id: must be a string'],
     ['customers: &all\n- { id: a, plan: starter, name: *all }', 2, '"name": contains itself by an alias'],
     ['{"customers":[{"id":"a","plan":"starter"},\n{"id":"b"}]}', 2, 'plan: missing, and there is no customer'],
-    [
-      `customers:\n- &a0 [x, x, x, x]\n${Array.from({ length: 12 }, (_, n) => `- &a${n + 1} [${`*a${n}, `.repeat(9)}]\n`).join('')}`,
-      2,
-      'it is no customer',
-    ],
     [Buffer.from([0xff, 0xfe, 0x61]), 1, 'the file is not UTF-8 text'],
   ])('of %j are named with the line', async (text, line, what) => {
     const { status, stderr } = await apply(text);
     expect(status).toBe(1);
     expect(stderr).toContain(`FILE:${line}: ${what}`);
+    expect(stderr.match(/^FILE:/gm)).toHaveLength(1);
     expect(stderr).toMatch(/Nothing was changed\.\n$/);
     expect(await idsOf()).toEqual([]);
   });
+});
+
+it('limits are checked with what the customer keeps, also under the former name of its plan', async () => {
+  await create({ id: 'big', plan: 'enterprise', requests_per_hour: 5 });
+  await system().write('old', { plan: 'beginner' });
+  const { stderr } = await apply('customers:\n- id: big\n  requests_per_hour: null\n');
+  expect(stderr).toBe('FILE:2: requests_per_hour: missing, and the plan is custom\nNothing was changed.\n');
+  await applied(`customers:
+- { id: big, plan: starter, requests_per_hour: null }
+- { id: old, plan: starter, requests_per_hour: 7 }
+`);
+  expect(await customersOf()).toMatchObject([
+    { plan: 'starter', requests_per_hour: null },
+    { plan: 'beginner', requests_per_hour: 7 },
+  ]);
 });
 
 it('a limit or suspension that has ended is left alone with a warning, so that a file stays good', async () => {
@@ -290,6 +302,11 @@ it('a limit or suspension that has ended is left alone with a warning, so that a
     'FILE:3: warning: suspended_until: has ended, and is left alone; remove it',
   ]);
   expect(await customersOf()).toMatchObject([{ temporary_limit: { requests_per_hour: 7 } }, { suspended: false }]);
+});
+
+it('aliases of aliases are bounded', async () => {
+  const bomb = `customers:\n- &a0 [x, x, x, x]\n${Array.from({ length: 12 }, (_, n) => `- &a${n + 1} [${`*a${n}, `.repeat(9)}]\n`).join('')}`;
+  expect((await apply(bomb)).stderr).toContain('repeats too much by aliases (*name)\n');
 });
 
 describe('--prune', () => {
@@ -339,38 +356,48 @@ describe('--prune', () => {
   });
 });
 
-it('two applies of one file at once make each customer once, and both succeed', async () => {
-  const ids = Array.from({ length: 40 }, (_, index) => `c-${index}`);
-  const file = `customers:\n${ids.map((id) => `- { id: ${id}, plan: starter, name: ${id} }\n`).join('')}`;
-  const outcomes = (await Promise.all([run(file), run(file)])).map(({ status, items }) => {
-    expect(status).toBe(0);
-    return items.filter(({ outcome }: { outcome: string }) => outcome === 'created').length;
+/** A server before the gateway. `before` is called for each call; it may respond itself, and then returns true. */
+function serverBefore(before: (method: string, res: ServerResponse, path: string) => unknown): Promise<string> {
+  const { admin: origin } = system().gateway;
+  return startServer(async (req, res) => {
+    const { method = '', url = '', headers } = req;
+    const body = Buffer.concat(await req.toArray());
+    if (await before(method, res, url)) return;
+    const { authorization = '', 'content-type': type = 'application/json' } = headers;
+    const init = { method, headers: { authorization, 'content-type': type }, ...(body.length > 0 && { body }) };
+    const response = await fetch(`${origin}${url}`, init);
+    res.writeHead(response.status).end(await response.text());
   });
-  expect(outcomes[0] + outcomes[1]).toBe(ids.length);
-  expect(await customersOf()).toHaveLength(ids.length);
+}
 
-  async function run(text: string) {
-    const file = await temporaryFile('customers.yaml', text);
-    const { status, stdout } = await tollgateFor(system().gateway)(['customers', 'apply', '-f', file, '--json']);
-    return { status, items: JSON.parse(stdout).items };
-  }
+function respondUnavailable(res: ServerResponse): true {
+  const problem = { status: 503, title: 'Unavailable', detail: 'Later.', code: 'store_unavailable' } as const;
+  res.writeHead(503).end(JSON.stringify(problemDocument(problem)));
+  return true;
+}
+
+it('what another apply creates or deletes meanwhile becomes as this file says', async () => {
+  await create({ id: 'former', plan: 'starter' });
+  const busy = await serverBefore(async (method, _res, path) => {
+    if (method === 'POST') await create({ id: 'acme', plan: 'business' });
+    if (method === 'DELETE') await callAdmin(system().gateway, path, { method });
+  });
+  const file = await temporaryFile('f', 'customers: [{ id: acme, plan: starter, name: Acme }]');
+  const args = ['customers', 'apply', '-f', file, '--prune', '--yes', '--json'];
+  const { status, stdout } = await tollgateHereFor({ admin: busy })(...args);
+  expect({ status, items: JSON.parse(stdout).items }).toMatchObject({
+    status: 0,
+    items: [
+      { outcome: 'changed', changes: { plan: { before: 'business', after: 'starter' } } },
+      { outcome: 'deleted', customer: 'former' },
+    ],
+  });
+  expect(await customersOf()).toMatchObject([{ id: 'acme', plan: 'starter', name: 'Acme' }]);
 });
 
 it('after a failure of the gateway, it stops, says what was done, prunes nothing, and can be repeated', async () => {
-  const { admin: origin } = system().gateway;
   let writes = 0;
-  const failing = await startServer(async (req, res) => {
-    const chunks = await req.toArray();
-    if (req.method !== 'GET' && ++writes > 5) {
-      const problem = { status: 503, title: 'Unavailable', detail: 'Later.', code: 'store_unavailable' } as const;
-      return void res.writeHead(503).end(JSON.stringify(problemDocument(problem)));
-    }
-    const { authorization = '', 'content-type': type = 'application/json' } = req.headers;
-    const init = { method: req.method ?? '', headers: { authorization, 'content-type': type } };
-    const body = chunks.length > 0 ? { body: Buffer.concat(chunks) } : {};
-    const response = await fetch(`${origin}${req.url}`, { ...init, ...body });
-    res.writeHead(response.status).end(await response.text());
-  });
+  const failing = await serverBefore((method, res) => method !== 'GET' && ++writes > 5 && respondUnavailable(res));
   await create({ id: 'other', plan: 'starter' });
   const lines = Array.from({ length: 30 }, (_, index) => `{"id":"c-${index}","plan":"starter"}\n`).join('');
   const file = await temporaryFile('customers.jsonl', lines);
@@ -384,10 +411,12 @@ it('after a failure of the gateway, it stops, says what was done, prunes nothing
   );
   expect(await idsOf()).toContain('other');
 
-  expect(await tollgate(...args)).toMatchObject({
-    status: 0,
-    stderr: 'Customers: 5 unchanged, 25 created, 1 deleted.\n',
+  const noDelete = await serverBefore((method, res) => method === 'DELETE' && respondUnavailable(res));
+  expect(await tollgateHereFor({ admin: noDelete })(...args)).toMatchObject({
+    status: 1,
+    stderr: expect.stringMatching(/^Customers: 5 unchanged, 25 created, 1 not known\.\n/),
   });
+  expect(await tollgate(...args)).toMatchObject({ status: 0, stderr: 'Customers: 30 unchanged, 1 deleted.\n' });
   expect(await idsOf()).toHaveLength(30);
 });
 
