@@ -59,7 +59,7 @@ function linear(part: number): number {
   return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
 }
 
-/** Lightness, green to red, and blue to yellow: distances are as people see them (https://bottosson.github.io/posts/oklab/). */
+/** Lightness, green to red, and blue to yellow: distances are as people see them (Björn Ottosson, 2020). */
 function inOklab(color: Color): Color {
   const [r = 0, g = 0, b = 0] = color.map(linear);
   const l = Math.cbrt(0.4122214708 * r + 0.5363325363 * g + 0.0514459929 * b);

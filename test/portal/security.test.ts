@@ -96,7 +96,16 @@ overEachStore('the portal', (system) => {
 
   it('answers with the security headers everywhere, and stores nothing', async () => {
     const { gateway } = system();
-    for (const path of ['/portal', '/portal/keys', '/portal/settings', '/portal/session', '/portal/v1/keys', '/x']) {
+    for (const path of [
+      '/',
+      '/portal',
+      '/portal/keys',
+      '/portal/logo',
+      '/portal/settings',
+      '/portal/session',
+      '/portal/v1/keys',
+      '/x',
+    ]) {
       const { headers } = await send(gateway.portal, 'GET', path);
       for (const [name, value] of SECURITY_HEADERS) expect(headers[name.toLowerCase()], path).toBe(value);
       expect(headers['cache-control']).toBe('no-store');
@@ -108,7 +117,15 @@ overEachStore('the portal', (system) => {
   it('knows nothing of the admin API, nor the other listeners of the portal', async () => {
     const { gateway } = system();
     const admin = { authorization: 'Bearer admin-token-of-the-tests' };
-    for (const path of ['/admin/v1/customers', '/status', '/console', '/console/session', '/metrics', '/', '/readyz']) {
+    for (const path of [
+      '/admin/v1/customers',
+      '/status',
+      '/console',
+      '/console/session',
+      '/metrics',
+      '/livez',
+      '/readyz',
+    ]) {
       expect((await send(gateway.portal, 'GET', path, admin)).status, path).toBe(404);
     }
     for (const path of ['/portal/v1/keys', '/portal/session']) {

@@ -54,7 +54,7 @@ overEachStore('a link', (system) => {
     const created = await change('POST', '/portal/v1/keys', { name: 'ci' });
     expect(created.status).toBe(201);
     const restrictions = ['scopes', 'allowed_addresses'];
-    const members = ['key', 'id', 'prefix', 'name', 'created_at', 'expires_at', ...restrictions];
+    const members = ['key', 'id', 'prefix', 'name', 'created_at', 'expires_at', ...restrictions, 'example_url'];
     expect(Object.keys(created.body)).toEqual(members);
     const { id } = created.body;
     const renamed = await change('PATCH', `/portal/v1/keys/${id}`, { name: 'build' });
