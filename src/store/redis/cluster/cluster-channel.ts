@@ -46,7 +46,8 @@ export interface ClusterView {
 
 interface Script {
   readonly lua: string;
-  readonly numberOfKeys: number;
+  /** Undefined: the first argument of each call. */
+  readonly numberOfKeys?: number;
 }
 
 type ClusterCall<T> = (redis: RedisClient) => Promise<T>;
@@ -69,16 +70,17 @@ export class RoutedClient extends RedisClient {
     for (const [name, script] of this.#scripts) redis.defineCommand(name, script);
   }
 
-  override defineCommand(name: string, { lua, numberOfKeys = 0 }: { lua: string; numberOfKeys?: number }): void {
-    const script = { lua, numberOfKeys };
+  override defineCommand(name: string, script: Script): void {
     this.#scripts.set(name, script);
+    const { lua, numberOfKeys } = script;
     const run = (...args: (string | number)[]) => {
       const flat = args.flat();
+      const [count = 0, ...rest] = numberOfKeys === undefined ? flat : [numberOfKeys, ...flat];
       return this.#send(
-        String(flat[0]),
+        String(rest[0]),
         (redis) => defined(redis, name, flat),
         // EVAL, not EVALSHA: ioredis would retry a missing script without ASKING.
-        (redis) => redis.eval(lua, numberOfKeys, ...flat),
+        (redis) => redis.eval(lua, count, ...rest),
       );
     };
     Object.defineProperty(this, name, { value: run, configurable: true });
