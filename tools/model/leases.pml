@@ -8,6 +8,8 @@
  *   RESETS              usage is reset, and the customer deleted and created again
  *   FAILOVER            the store loses one write in a failover
  *   PERIOD              the customer has a period of so many ticks beside the window, and PERIOD_LIMIT units in it
+ *   KEY_LIMIT           a key may have so many units of the window; each lease is of this key, or of one without a limit
+ *   CHECK_KEY           no interval sees more begin with that key than KEY_LIMIT
  *   CHECK_WINDOW        no interval sees more begin than LIMIT (and than that write granted)
  *   CHECK_HISTORY       each unit in the usage history has begun, is held, or was lost with a gateway; a period counts its hours
  *   CHECK_PERIOD        no more begin on grants of a period than PERIOD_LIMIT, and than were refunded to it late
@@ -69,11 +71,15 @@ typedef Lease {
   unsigned epoch : 2;
   bit is_unknown;       /* the store has no note of it: of a failover, or of a mutant */
   bit is_short;
+  bit is_of_key;        /* the key that has a limit */
   unsigned period : 2   /* by the store's clock; of a mutant, until the grant: by that of the gateway */
 }
 
 Lease lease[4]; /* the second gateway's are 2 and 3 */
 byte lost;      /* units granted by the write that a failover lost */
+#ifdef KEY_LIMIT
+byte used_by_key; /* of one step, and 0 after it */
+#endif
 /*
  * Units in the usage history that neither have begun nor were lost with a gateway. The history has the granted units
  * without the refunded ones; this is kept instead of its sums, which grow without end.
@@ -123,7 +129,8 @@ inline strike_off(s, count) {
 inline clear(s) {
   lease[s].state = FREE; lease[s].unused = 0; lease[s].waiting = 0; lease[s].total = 0; lease[s].sent = 0;
   lease[s].noted = 0; lease[s].age = 0; lease[s].missed = 0; lease[s].bucket = 0; lease[s].epoch = THIS;
-  lease[s].is_unknown = 0; lease[s].is_short = 0; lease[s].period = PRESENT
+  lease[s].is_unknown = 0; lease[s].is_short = 0; lease[s].is_of_key = 0;
+  lease[s].period = PRESENT
 }
 
 inline move(from, to) {
@@ -131,7 +138,8 @@ inline move(from, to) {
   lease[to].total = lease[from].total; lease[to].sent = lease[from].sent; lease[to].noted = lease[from].noted;
   lease[to].age = lease[from].age; lease[to].missed = lease[from].missed; lease[to].bucket = lease[from].bucket;
   lease[to].epoch = lease[from].epoch; lease[to].is_unknown = lease[from].is_unknown;
-  lease[to].is_short = lease[from].is_short; lease[to].period = lease[from].period;
+  lease[to].is_short = lease[from].is_short; lease[to].is_of_key = lease[from].is_of_key;
+  lease[to].period = lease[from].period;
   clear(from)
 }
 
@@ -188,6 +196,60 @@ inline check() {
   end_step()
 }
 
+#ifdef KEY_LIMIT
+#ifdef MUTANT_KEY_BUCKET_OF_GRANT
+#define KEY_BUCKET CURRENT
+#else
+#define KEY_BUCKET L.bucket
+#endif
+#ifdef MUTANT_KEY_UNCOUNTED
+#define count_for_key(count)
+#else
+#define count_for_key(count) units_of_key[KEY_BUCKET] = units_of_key[KEY_BUCKET] + (L.is_of_key -> count : 0)
+#endif
+
+/* Of the windows of customer and key, the one with the fewest free units bounds the grant: `sum` becomes as many used ones. */
+inline bound_by_key() {
+  if
+  :: L.is_of_key ->
+     used_by_key = sum;
+     sum_used_of_key();
+     /* Now `used_by_key` is what its name says, and `sum` what the customer has used. */
+     i = sum; sum = used_by_key; used_by_key = i;
+#ifdef MUTANT_REFUSAL_OF_KEY_COUNTS
+     if
+     :: used_by_key >= KEY_LIMIT && sum < LIMIT ->
+        units[BUCKET_AFTER(HOLD)] = units[BUCKET_AFTER(HOLD)] + 1; owed++
+     :: else
+     fi;
+#endif
+#ifdef MUTANT_LARGER_OF_KEY
+     sum = (used_by_key < KEY_LIMIT -> sum : LIMIT);
+#else
+     sum = (KEY_LIMIT - used_by_key < LIMIT - sum -> LIMIT - KEY_LIMIT + used_by_key : sum);
+#endif
+     used_by_key = 0
+  :: else
+  fi
+}
+
+inline give_back_to_key(count) {
+  if
+#ifdef MUTANT_REFUND_TO_ANY_KEY
+  :: true ->
+#else
+  :: L.is_of_key ->
+#endif
+     units_of_key[L.bucket] = ((count) < units_of_key[L.bucket] -> units_of_key[L.bucket] - (count) : 0)
+  :: else
+  fi
+}
+#else
+#define count_for_key(count)
+#define bound_by_key()
+#define give_back_to_key(count)
+#endif
+
 /* `reserveOnce` of src/store/grants.ts and reserve.lua, of an id that is not known. Any number of free units covers `need` and `ahead`. */
 inline count_grant(count) {
 #ifdef MUTANT_BUCKET_OF_GRANT
@@ -195,7 +257,12 @@ inline count_grant(count) {
 #else
   L.bucket = BUCKET_AFTER(HOLD_OF(me));
 #endif
+#ifdef MUTANT_KEY_ALONE
+  units[L.bucket] = units[L.bucket] + (L.is_of_key -> 0 : count);
+#else
   units[L.bucket] = units[L.bucket] + count;
+#endif
+  count_for_key(count);
   L.unused = count;
   owed = owed + L.unused;
 #ifdef PERIOD
@@ -245,6 +312,7 @@ inline bound_by_period(count) {
 inline answer(count) {
   sum_used();
   bound_by_period(count);
+  bound_by_key();
   if
   :: sum >= LIMIT -> clear(me) /* the refusal is remembered: it changes nothing here */
   :: else -> count_grant((count < LIMIT - sum -> count : LIMIT - sum))
@@ -284,7 +352,8 @@ inline give_back(count) {
 #else
   :: L.epoch == THIS && L.bucket != EXPIRED ->
 #endif
-     units[L.bucket] = ((count) < units[L.bucket] -> units[L.bucket] - (count) : 0)
+     units[L.bucket] = ((count) < units[L.bucket] -> units[L.bucket] - (count) : 0);
+     give_back_to_key(count)
   :: else
   fi;
   if
@@ -337,6 +406,10 @@ proctype Lease_place(byte me) {
   do
     /* `LeasedQuota.#reserve`: one reservation in flight. The places of a gateway are filled in order. */
   :: STEP { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> EFFECT { L.state = SENT } }
+#ifdef KEY_LIMIT
+  :: STEP { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> EFFECT {
+       L.state = SENT; L.is_of_key = 1 } }
+#endif
 #ifdef SHORT_HOLD
   :: STEP { L.state == FREE && !AWAITS_REPLY(me ^ 1) && ((me & 1) == 0 || PEER.state != FREE) -> EFFECT {
        L.state = SENT; L.is_short = 1 } }
@@ -387,6 +460,12 @@ proctype Lease_place(byte me) {
        :: L.epoch == THIS -> note_begin(LIMIT + lost)
        :: else /* a reset starts a new count */
        fi;
+#ifdef KEY_LIMIT
+       if
+       :: L.is_of_key -> note_begin_with_key()
+       :: else
+       fi;
+#endif
 #ifdef MUTANT_REFUND_BEGUN
        L.total++;
 #endif

@@ -17,6 +17,7 @@ const ASSERTIONS: readonly (readonly [text: string, property: Property])[] = [
   ['owed==sum', 'history'],
   ['counted>=', 'history'],
   ['sum<=', 'window'],
+  ['>=sum', 'key'],
   ['in_hours[', 'history'],
   ['spent[', 'period'],
 ];

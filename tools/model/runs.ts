@@ -1,6 +1,6 @@
 /** What SPIN explores: the correct protocol in several scenes, and wrong protocols that it must refute. */
 
-export type Property = 'window' | 'history' | 'period';
+export type Property = 'window' | 'history' | 'period' | 'key';
 
 export interface Scene {
   readonly name: string;
@@ -39,6 +39,12 @@ const period: Scene = {
   macros: [...exactClocks.macros, 'WINDOW=1', 'BUCKET=1', 'HOLD=1', 'PERIOD=5', 'PERIOD_LIMIT=3', 'GRACE=1'],
   properties: ['window', 'history', 'period'],
 };
+const key: Scene = {
+  ...exactClocks,
+  name: 'a key with a limit',
+  macros: [...exactClocks.macros, 'WINDOW=2', 'BUCKET=1', 'HOLD=1', 'KEY_LIMIT=1'],
+  properties: ['window', 'history', 'key'],
+};
 const outage: Scene = {
   name: 'outage, both gateways',
   file: 'outage.pml',
@@ -50,7 +56,7 @@ const longBuckets: Scene = { ...outage, name: 'outage, one gateway', macros: ['L
 const charges: Scene = { name: 'charges', file: 'charges.pml', macros: [], properties: ['history'] };
 
 /** The longest first. */
-export const SCENES: readonly Scene[] = [leases, failover, twoHolds, epochs, period, outage, longBuckets, charges];
+export const SCENES: readonly Scene[] = [leases, failover, twoHolds, epochs, period, key, outage, longBuckets, charges];
 
 export const MUTANTS: readonly Mutant[] = [
   { name: 'HOLD_FROM_REPLY', scene: exactClocks, property: 'window' },
@@ -77,6 +83,12 @@ export const MUTANTS: readonly Mutant[] = [
   { name: 'PERIOD_OF_GATEWAY', scene: period, property: 'period' },
   { name: 'REFUND_TO_PRESENT', scene: period, property: 'period' },
   { name: 'REFUND_TO_CLOSED', scene: period, property: 'history' },
+  { name: 'KEY_ALONE', scene: key, property: 'window' },
+  { name: 'KEY_UNCOUNTED', scene: key, property: 'key' },
+  { name: 'KEY_BUCKET_OF_GRANT', scene: key, property: 'key' },
+  { name: 'LARGER_OF_KEY', scene: key, property: 'key' },
+  { name: 'REFUSAL_OF_KEY_COUNTS', scene: key, property: 'history' },
+  { name: 'REFUND_TO_ANY_KEY', scene: key, property: 'key' },
   { name: 'USAGE_UNTIL_REPLY', scene: outage, property: 'window' },
   { name: 'LOCAL_WINDOW_AFRESH', scene: outage, property: 'window' },
   { name: 'LOCAL_BUCKET_OF_ADMISSION', scene: outage, property: 'window' },

@@ -37,6 +37,11 @@
 byte units[LAST_BUCKET + 1]; /* by bucket */
 byte phase;                  /* ticks since the current bucket began */
 byte begun[WINDOW + 1];      /* units begun in each of the last ticks, this one first */
+#ifdef KEY_LIMIT
+/* The same of the key that has a limit. */
+byte units_of_key[LAST_BUCKET + 1];
+byte begun_with_key[WINDOW + 1];
+#endif
 /* Of one step, and 0 after it. */
 byte i;
 byte sum;
@@ -64,6 +69,22 @@ inline note_begin(bound) {
 #endif
 }
 
+#ifdef KEY_LIMIT
+inline sum_used_of_key() {
+  sum = 0;
+  for (i : 0 .. LAST_BUCKET) { sum = sum + units_of_key[i] }
+}
+
+inline note_begin_with_key() {
+  begun_with_key[0]++;
+#ifdef CHECK_KEY
+  sum = 0;
+  for (i : 0 .. WINDOW) { sum = sum + begun_with_key[i] }
+  assert(KEY_LIMIT >= sum) /* key */
+#endif
+}
+#endif
+
 /* `dropExpired` of src/store/window-arithmetic.ts, as soon as a bucket expires: `(b + 1) * bucketMs + windowMs`. */
 inline pass_tick() {
   phase++;
@@ -72,11 +93,19 @@ inline pass_tick() {
      phase = 0;
      for (i : 1 .. LAST_BUCKET) { units[i - 1] = units[i] }
      units[LAST_BUCKET] = 0;
+#ifdef KEY_LIMIT
+     for (i : 1 .. LAST_BUCKET) { units_of_key[i - 1] = units_of_key[i] }
+     units_of_key[LAST_BUCKET] = 0;
+#endif
 #ifdef MUTANT_DROPPED_EARLY
      units[0] = 0
 #endif
   :: else
   fi;
   for (i : 1 .. WINDOW) { begun[WINDOW + 1 - i] = begun[WINDOW - i] }
-  begun[0] = 0
+  begun[0] = 0;
+#ifdef KEY_LIMIT
+  for (i : 1 .. WINDOW) { begun_with_key[WINDOW + 1 - i] = begun_with_key[WINDOW - i] }
+  begun_with_key[0] = 0
+#endif
 }
