@@ -11,6 +11,7 @@ import {
   CHECK_TOKEN,
   createLimitedKey,
   FORMS,
+  PATIENT,
   refusalOf,
   startCheckGateway,
   startCheckSystem,
@@ -217,7 +218,7 @@ function encoded(value: object): string {
 
 describe.each(STORES)('/verify over $name', (store) => {
   test('decides by key and route, and says so with 200', async () => {
-    const { gateway, key, keyId } = await startCheckSystem({ store, limit: 3 });
+    const { gateway, key, keyId } = await startCheckSystem({ store, limit: 3, config: PATIENT });
     const limited = await createLimitedKey(gateway);
     expect(await verify(gateway, { key, path: '/v1/orders/1', method: 'POST' })).toMatchObject({
       status: 200,
@@ -252,7 +253,7 @@ describe.each(STORES)('/verify over $name', (store) => {
 
   test('a dry run knows the month: it shows the hour while both have units, and is refused when the month has none', async () => {
     const plans = { enterprise: { requests_per_hour: 'custom', period: { per: 'month', requests: 2 } } };
-    const { gateway, key } = await startCheckSystem({ store, limit: 10, config: { plans } });
+    const { gateway, key } = await startCheckSystem({ store, limit: 10, config: { ...PATIENT, plans } });
     const dryRun = async () => (await verify(gateway, { key, dry_run: true })).body;
     expect((await verify(gateway, { key })).body).toMatchObject({ allowed: true, limit: 10, remaining: 9 });
     await expect.poll(dryRun).toMatchObject({ allowed: true, limit: 10, remaining: 9 });
@@ -266,7 +267,7 @@ describe.each(STORES)('/verify over $name', (store) => {
     const { gateway, storeUrl, key, keyId } = await startCheckSystem({
       store,
       limit: 1,
-      config: { auth: { failures_per_minute: 1 } },
+      config: { ...PATIENT, auth: { failures_per_minute: 1 } },
     });
     for (let i = 0; i < 3; i++) {
       expect((await verify(gateway, { key, dry_run: true })).body).toMatchObject({ allowed: true, remaining: 1 });
@@ -316,6 +317,24 @@ test.each<[number, string, string, Record<string, string>]>([
   const answer = await ask(gateway, '/verify', { method: 'POST', headers: json, body });
   expect(answer).toMatchObject({ status, body: { code } });
   expect(answer.text).not.toContain('secret-key');
+});
+
+test('a check takes the units of its route, and /verify without a path takes one', async () => {
+  const routes = [
+    { path: '/v1/heavy', methods: ['GET'], units: 3 },
+    { path: '/v1/free', methods: ['GET'], units: 0 },
+  ];
+  const { gateway, key } = await startCheckSystem({ limit: 8, config: { routes: routes as never } });
+  for (const { ask: askForm } of FORMS.slice(0, 2)) {
+    expect((await askForm(gateway, 'GET', '/v1/heavy', bearer(key))).status).toBe(200);
+  }
+  expect(await usedOf(gateway)).toBe(6);
+  expect((await verify(gateway, { key, path: '/v1/heavy' })).body).toMatchObject({
+    problem: { code: 'quota_exceeded' },
+  });
+  expect((await verify(gateway, { key, path: '/v1/free' })).body).toMatchObject({ allowed: true });
+  expect((await verify(gateway, { key })).body).toMatchObject({ allowed: true, remaining: 1 });
+  expect(await usedOf(gateway)).toBe(7);
 });
 
 test('/usage is the usage of the key, free of charge', async () => {

@@ -14,6 +14,9 @@ const ROUTES = [
   { path: '/v1/orders/{id}', methods: ['GET', 'POST'], scope: 'orders' },
 ] as const;
 
+/** A machine that is busy is no store that is away. */
+export const PATIENT = { store: { timeout_ms: 5000 } };
+
 export interface CheckSystem {
   readonly gateway: TestGateway;
   readonly storeUrl: string;

@@ -8,12 +8,20 @@ import { bearer, createCustomerWithKey } from '../support/admin.ts';
 import { readMetric } from '../support/metrics.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
 import { startRedis } from '../support/redis-server.ts';
-import { ask, CHECK_TOKEN, FORMS, refusalOf, startCheckGateway, startCheckSystem, usedOf, verify } from './support.ts';
+import { startSystem } from '../support/system.ts';
+import {
+  ask,
+  CHECK_TOKEN,
+  FORMS,
+  PATIENT,
+  refusalOf,
+  startCheckGateway,
+  startCheckSystem,
+  usedOf,
+  verify,
+} from './support.ts';
 
 const [extAuthz, forwardAuth, nginx] = FORMS;
-/** A machine that is busy is no store that is away. */
-const PATIENT = { store: { timeout_ms: 5000 } };
-
 test('two instances admit exactly the limit, of 400 parallel checks by every call', async () => {
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
@@ -114,6 +122,20 @@ describe('at its limits', () => {
     const asked = `GET /nginx HTTP/1.1\r\n${head}Authorization: Bearer ${key}\r\nX-Original-Method: GET\r\nX-Original-URI: /v1/open\r\n\r\n`;
     const { status, headers, closed } = await exchangeRaw(gateway.check, asked);
     expect([status, headers['x-tollgate-refusal'] !== undefined, closed]).toEqual([403, true, true]);
+  });
+
+  test('connections to the public listener take none of the check listener', async () => {
+    const check = { host: '127.0.0.1', port: 0, token: CHECK_TOKEN };
+    const limits = { connections: 1, in_flight: 8 };
+    const { gateway, key } = await startSystem({ config: { check, limits }, answer: () => {} });
+    const busy = connect(Number(new URL(gateway.public).port), '127.0.0.1');
+    onTestFinished(() => void busy.destroy());
+    busy.write(`GET /v1/conversations HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${key}\r\n\r\n`);
+    await expect.poll(() => readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 1 });
+    expect((await fetch(`${gateway.public}/v1/conversations`)).status).toBe(503);
+    const listener = { check: gateway.check ?? '' };
+    const answer = await ask(listener, '/ext-authz/v1/conversations', { headers: bearer(key) });
+    expect(answer.status).toBe(200);
   });
 
   test('a body that does not arrive is 408, and headers that are too large are 431', async () => {
