@@ -44,7 +44,8 @@ function KeyTable({ scopes }: { scopes: readonly OfferedScope[] }) {
   const list = useList(address('GET /portal/v1/keys', {}));
   const restrict = (key: PortalKeyDocument) => restrictKey(key, scopes);
   const forms = { Rotate: rotateKey, Rename: renameKey, Restrict: restrict, Revoke: revokeKey };
-  return html`<${KeyList<PortalKeyDocument>} list=${list} forms=${forms} empty="You have no keys yet." />`;
+  const empty = `You have no keys yet.${useContext(MayWrite) ? ' Create the first one with "New key".' : ''}`;
+  return html`<${KeyList<PortalKeyDocument>} list=${list} forms=${forms} empty=${empty} />`;
 }
 
 /** `key`: that is restricted further, to some of what it may now; undefined: a new one. */
