@@ -13,6 +13,7 @@ import { addKeyCommands } from './keys.ts';
 import { addMaintenanceCommand } from './maintenance.ts';
 import { addNoticeCommands } from './notices.ts';
 import { addPortalCommands } from './portal.ts';
+import { addRequestCommands } from './requests.ts';
 import { addConfigCommands, addPreviewCommand } from './running-config.ts';
 import { addSimulateCommand } from './simulate.ts';
 import { addStatusCommand } from './status.ts';
@@ -101,6 +102,7 @@ export function buildProgram(finish: (status: number) => void, { stopping, start
   addCustomerCommands(program);
   addKeyCommands(program);
   addUsageCommands(program);
+  addRequestCommands(program);
   addNoticeCommands(program, finish);
   addMaintenanceCommand(program);
   addPortalCommands(program);

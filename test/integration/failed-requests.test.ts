@@ -2,6 +2,7 @@
 import { request } from 'node:http';
 import { describe, expect, it } from 'vitest';
 import { CHECK_TOKEN, ask as check, verify } from '../check/support.ts';
+import { tollgateHereFor } from '../cli/support.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { closeAtEnd } from '../support/cleanup.ts';
@@ -113,6 +114,20 @@ describe.each(STORES)('over $name', (kind) => {
     const second = await callAdmin(next, `/admin/v1/requests?limit=9&cursor=${first.body.next_cursor}`);
     expect([...first.body.items, ...second.body.items]).toEqual(body.items);
     expect((await callAdmin(next, '/admin/v1/requests?cursor=x')).status).toBe(422);
+
+    const tollgate = tollgateHereFor(next);
+    const shown = await tollgate('requests', 'show', ids.resets);
+    expect(shown.stdout).toMatch(/^code +bad_gateway$/m);
+    expect(shown.stdout).toMatch(/^failure +reset$/m);
+    expect(JSON.parse((await tollgate('requests', 'show', 'left', '--json')).stdout)).toStrictEqual({
+      items: [leftEntry],
+    });
+    expect(await tollgate('requests', 'show', 'unknown')).toMatchObject({ status: 1, stdout: '' });
+    const table = (await tollgate('requests', 'list', '--customer', 'acme', '--limit', '2')).stdout;
+    expect(table).toMatch(/^AT +STATUS +CODE +SOURCE +CUSTOMER .*\n\S+ +499 /);
+    expect(table.trimEnd().split('\n'), table).toHaveLength(3);
+    const ofCode = await tollgate('requests', 'list', '--code', 'invalid_key', '--json');
+    expect(JSON.parse(ofCode.stdout)).toMatchObject({ items: [{ request_id: ids.unknown }], next_cursor: null });
   });
 
   it('a check is recorded, but none by nginx and no dry run; portal and admin are not', async () => {

@@ -26,7 +26,7 @@ function documentedRules(): string[] {
 
 /** Every call of the admin API that is not made above. */
 async function callEverything(store: Store): Promise<void> {
-  const { records, keyUses, audit, usages, portalSessions } = store;
+  const { records, keyUses, audit, usages, portalSessions, failedRequests } = store;
   const hash = (digit: string) => digit.repeat(64);
   await records.createCustomer({ id: 'globex', plan: 'starter', suspended: false });
   await records.updateCustomer('globex', { name: 'Globex', requestsPerHour: null });
@@ -53,6 +53,12 @@ async function callEverything(store: Store): Promise<void> {
   expect(await store.usageHistory?.deprecated()).toMatchObject([{ customer: 'globex', count: 1 }]);
   await audit.append({ at: '2026-01-01T00:00:00Z', actor: 'token', from: '::1', action: 'key.revoke' });
   await audit.list(undefined, 10);
+  const failed = { requestId: 'r', status: 401, source: 'gateway', method: 'GET', route: 'none' } as const;
+  for (const id of ['a.1', 'a.2', 'a.3']) {
+    await failedRequests.add([{ ...failed, id, atMs: await failedRequests.nowMs() }], { hours: 24, entries: 2 });
+  }
+  expect((await failedRequests.list({ sinceMs: 0 }, undefined, 10)).items).toHaveLength(2);
+  expect(await failedRequests.find('r', 0, 20)).toContainEqual(expect.objectContaining({ id: 'a.3' }));
   await records.listCustomers(undefined, 10);
   await usages.usedOf([{ customer: 'globex', from: 0 }]);
   await records.listKeys(undefined, 10);
