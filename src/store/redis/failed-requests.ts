@@ -21,6 +21,10 @@ const READ: StoreOp = 'read_failed_requests';
 /** Requests that are read at once: to parse them takes some milliseconds. */
 const AT_ONCE = 1000;
 const REMOVED_AT_ONCE = 200;
+/** How many times the bound are read, at most, to delete what is too much. */
+const MOST_READ = 4;
+/** Deletions of one write. What others add during the last one is left to the next write. */
+const ATTEMPTS = 3;
 /** What a client may choose as a request id; none of these characters has a meaning in a pattern of Redis. */
 const REQUEST_ID = /^[A-Za-z0-9._:=@+/-]{1,128}$/;
 /** No gateway writes a later time than this one: other programs do, and the clock may have gone back. */
@@ -73,17 +77,19 @@ export function redisFailedRequests(
       send([['zadd', name, ...piece.flatMap((request) => [request.atMs, formatFailedRequest(request)])]]),
     );
     const keptMs = bounds.hours * HOUR_MS;
-    const [, , , , stored] = await send([
+    await send([
       ['pexpire', name, keptMs],
       ['zremrangebyscore', name, '-inf', storeMs - keptMs],
       ['zremrangebyscore', name, storeMs + MAX_AHEAD_MS, '+inf'],
       // However much another program has written.
-      ['zremrangebyrank', name, 0, -2 * bounds.entries - 1],
-      ['zcard', name],
+      ['zremrangebyrank', name, 0, -MOST_READ * bounds.entries - 1],
     ]);
-    if (Number(stored) <= bounds.entries) return;
-    await deleteSurplus(roomAfterDeletion(bounds));
-    await send([['zremrangebyrank', name, 0, -bounds.entries - 1]]);
+    // Others add meanwhile. To delete the oldest of all in the end would push out what nobody else has in place of a flood.
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const [stored] = await send([['zcard', name]]);
+      if (Number(stored) <= bounds.entries) return;
+      await deleteSurplus(roomAfterDeletion(bounds));
+    }
   }
 
   return {
