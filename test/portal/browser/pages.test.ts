@@ -343,7 +343,8 @@ describe.each(STORES)('over $name', (store) => {
       expect(await back.getAttribute('href')).toBe(body.return_url);
       await click(page, 'Sign out');
       await see(page, 'You are signed out.');
-      expect(await back.getAttribute('href')).toBe(body.return_url);
+      const away = page.getByRole('link', { name: 'Go to app.example.com' });
+      expect(await away.getAttribute('href')).toBe(body.return_url);
       await page.reload();
       await see(page, 'You are not signed in.');
     };
