@@ -53,6 +53,7 @@ export const adminSections = () =>
       RotatedKey: responses.ROTATED_KEY,
       Key: responses.KEY,
       KeyPage: responses.KEY_PAGE,
+      KeyUsage: responses.KEY_USAGE,
       Notice: responses.NOTICE,
       NoticePage: responses.NOTICE_PAGE,
       FailedRequest: responses.FAILED_REQUEST,

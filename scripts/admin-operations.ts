@@ -227,9 +227,9 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
   'PATCH /admin/v1/keys/:keyId': {
     operationId: 'updateKey',
     tag: 'keys',
-    summary: 'Change name, expiry, scopes or allowed addresses',
+    summary: 'Change name, expiry, restrictions or limit',
     description:
-      'An expired key cannot get a new `expires_at`. The `expires_at` of a replaced key can be changed, but not to null. Both attempts get 409.',
+      'Another limit applies to the requests that follow, in every instance within a second; what the key used stays. An expired key cannot get a new `expires_at`. The `expires_at` of a replaced key can be changed, but not to null. Both attempts get 409.',
     success: 'The key after the change, even if no member was given.',
     refusals: ['Conflict'],
   },
@@ -239,14 +239,31 @@ export const OPERATIONS: Readonly<Record<Endpoint, Operation<RefusalName>>> = {
     summary: 'Revoke a key at once; this cannot be undone',
     success: 'Revoked, by this call or an earlier one.',
   },
+  'GET /admin/v1/keys/:keyId/usage': {
+    operationId: 'getKeyUsage',
+    tag: 'keys',
+    summary: 'Usage of a key in the last hour, if it has a limit of its own',
+    description: 'Keys that replaced each other share it. 422 if the limit in its record is unreadable.',
+    success: 'The usage as counted in the store.',
+    refusals: ['Unprocessable'],
+  },
+  'DELETE /admin/v1/keys/:keyId/usage': {
+    operationId: 'resetKeyUsage',
+    tag: 'keys',
+    summary: 'Set the usage of a key to 0',
+    description:
+      'Keys that replaced each other share it; those that are refused remember it for at most 30 seconds. The usage of the customer stays. 422 if the key has no limit of its own, or an unreadable one.',
+    success: 'The whole limit of the key is available again.',
+    refusals: ['Unprocessable'],
+  },
   'POST /admin/v1/keys/:keyId/rotate': {
     operationId: 'rotateKey',
     tag: 'keys',
     summary: 'Create a key that replaces this one after a grace period',
     description:
-      'The old key stays valid until the grace period ends, but never beyond its own expiry. Both keys use the quota of the customer. 409 if the old key is revoked, expired or already replaced.',
+      'The old key stays valid until the grace period ends, but never beyond its own expiry. Both keys use the quota of the customer and, if they have a limit, one hour. 409 if the old key is revoked, expired or already replaced.',
     success:
-      'The new key, with the same customer, name and restrictions, without expiry. Only this response has `key`.',
+      'The new key, with the same customer, name, restrictions and limit, without expiry. Only this response has `key`.',
     headers: ['Location'],
     refusals: ['Conflict'],
   },

@@ -47,6 +47,24 @@ export const PROMISES: readonly Promised[] = [
     },
   },
   {
+    promise: 'A key with a limit of its own admits no more than that, and its customer no more than its limit.',
+    bound:
+      'limit requests in any 3600 s of store time, over all keys that replaced each other; while the store is unavailable, limit + Σ max(1, ⌊limit / Nᵢ⌋)',
+    brokenBy:
+      'a new or imported key, also in place of a revoked or deleted one: it begins a new hour; a reset; a first limit: what the key used before does not count; a lower limit: requests admitted before, which may begin within 2 s of their admission; lost writes. A crash strands units for an hour, and admits none',
+    tests: {
+      'test/store/contract-keys.ts': [
+        'a refusal by the key or by the customer uses nothing of the other',
+        'keys with the same root share a window, each with its own number',
+      ],
+      'test/integration/key-limits.test.ts': [
+        'two gateways admit exactly the limit of a key, then exactly that of its customer: what the key refused used nothing',
+        'twenty rotations under load keep the window: no more is admitted than the limit',
+        'a limit that is lowered under load refuses what exceeds the new one',
+      ],
+    },
+  },
+  {
     promise:
       'No day or month grants more units than it allows, and its count is what the usage history has in its hours.',
     bound: 'the limit, net of refunds; a unit of a closed period that comes back may be used in the next one',

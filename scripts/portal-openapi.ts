@@ -141,9 +141,9 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
   'PATCH /portal/v1/keys/:keyId': {
     operationId: 'updateKey',
     tag: 'keys',
-    summary: 'Rename or restrict a key',
+    summary: 'Rename, limit or restrict a key',
     description:
-      '422 if the change lifts a restriction of the key, or if no route has one of its new scopes; `detail` says what is allowed.',
+      'The limit may be raised or removed, whoever set it: that of the account bounds it. 422 if the change lifts a restriction of the key, or if no route has one of its new scopes; `detail` says what is allowed.',
     success: 'The key.',
   },
   'POST /portal/v1/keys/:keyId/rotate': {
@@ -152,7 +152,7 @@ const OPERATIONS: Readonly<Record<PortalEndpoint, Operation<RefusalName>>> = {
     summary: 'Create a key that replaces this one after a grace period',
     description:
       'The old key stays valid until the grace period ends, but never beyond its own expiry. 409 if the old key is revoked, expired or already replaced, or twice `max_keys` keys are valid.',
-    success: 'The new key, with the same name and restrictions, without expiry. Only this response has `key`.',
+    success: 'The new key, with the same name, restrictions and limit, without expiry. Only this response has `key`.',
     refusals: ['Conflict'],
   },
   'DELETE /portal/v1/keys/:keyId': {

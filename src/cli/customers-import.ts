@@ -11,7 +11,7 @@ import { AdminRefusal } from '../api/client/failures.ts';
 import { printable } from '../api/client/printable.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile } from './import.ts';
-import { csvOrJsonLines, fromText, type Line, lineOfMember, type RawLine } from './import-file.ts';
+import { csvOrJsonLines, fromText, type Line, lineOfMember, numberIn, type RawLine } from './import-file.ts';
 import { readAnchor, readTime } from './times.ts';
 
 /** The admin API's rules for each member. The fields of CSV are text. `nowMs`: an end by then is a fault. */
@@ -41,7 +41,6 @@ function lineSchema(nowMs: number) {
     .refine(...END_NEEDS_SUSPENSION);
 }
 
-const numberIn = (text: string) => (/^\d+$/.test(text) ? Number(text) : text);
 const flagIn = (text: string) => (/^(true|false|1|0)$/.test(text) ? text === 'true' || text === '1' : text);
 
 /** One customer to import, in the admin API's form. */

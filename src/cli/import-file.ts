@@ -92,6 +92,8 @@ export function fromText(convert: (text: string) => unknown): (value: unknown) =
   return (value) => (typeof value === 'string' ? convert(value) : value);
 }
 
+export const numberIn = (text: string) => (/^\d+$/.test(text) ? Number(text) : text);
+
 function givenMembers(members: RawLine['members']): RawLine['members'] {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== '' && value !== null));
 }

@@ -9,7 +9,7 @@ import { AdminRefusal } from '../api/client/failures.ts';
 import { sha256Hex } from '../formats/api-key.ts';
 import type { LineFault } from './csv.ts';
 import { findCustomer, type ImportOptions, type ImportResult, importFile, severalAtOnce } from './import.ts';
-import { csvOrJsonLines, fromText, type Line, type RawLine } from './import-file.ts';
+import { csvOrJsonLines, fromText, type Line, numberIn, type RawLine } from './import-file.ts';
 import { readTime } from './times.ts';
 
 /** One key to import, in the admin API's form, with exactly one of `value` and `sha256`. */
@@ -30,7 +30,9 @@ export function importKeys(options: ImportOptions): Promise<void> {
 /** Returns what can be checked without the gateway. `nowMs`: a key that has expired by then is a fault. */
 export function keysLayout(nowMs: number) {
   // The admin API's rules for each member, so that the API does not refuse a checked file halfway.
-  const { value, sha256, name, expires_at, scopes, allowed_addresses } = keyCreation({ nowMs: () => nowMs }).shape;
+  const { value, sha256, name, expires_at, scopes, allowed_addresses, requests_per_hour } = keyCreation({
+    nowMs: () => nowMs,
+  }).shape;
   const time = fromText((text) => readTime(text, nowMs, 'future') ?? text);
   const itemsOf = (separator: string) => fromText((text) => text.split(separator).map((item) => item.trim()));
   const schema = z
@@ -42,6 +44,7 @@ export function keysLayout(nowMs: number) {
       expires_at: z.preprocess(time, expires_at),
       scopes: z.preprocess(itemsOf(' '), scopes),
       allowed_addresses: z.preprocess(itemsOf(','), allowed_addresses),
+      requests_per_hour: z.preprocess(fromText(numberIn), requests_per_hour),
     })
     .refine((key) => (key.value === undefined) !== (key.sha256 === undefined), {
       path: ['value, sha256'],

@@ -38,6 +38,12 @@ const ALLOWED_ADDRESS = [
   repeated,
 ] as const;
 
+const REQUESTS_PER_HOUR = [
+  '--requests-per-hour <number>',
+  'a limit of the key under that of its customer',
+  integerParser(1),
+] as const;
+
 const COLUMNS: Columns<KeyDocument> = {
   KEY: 'id',
   CUSTOMER: 'customer',
@@ -46,6 +52,8 @@ const COLUMNS: Columns<KeyDocument> = {
   CREATED: 'created_at',
   EXPIRES: 'expires_at',
   'LAST USED': 'last_used_at',
+  LIMIT: 'requests_per_hour',
+  USED: 'used',
   NAME: 'name',
 };
 
@@ -99,16 +107,17 @@ export function addKeyCommands(program: Command): void {
     .option(...EXPIRES_AT)
     .option(...SCOPE)
     .option(...ALLOWED_ADDRESS)
+    .option(...REQUESTS_PER_HOUR)
     .action(async (customer, options) => {
-      const { name, expiresAt, scope, allowedAddress } = options;
+      const { name, expiresAt: expires_at, scope: scopes, allowedAddress: allowed_addresses } = options;
       const client = await connect(options);
-      const body = { name, expires_at: expiresAt, scopes: scope, allowed_addresses: allowedAddress };
+      const body = { name, expires_at, scopes, allowed_addresses, requests_per_hour: options.requestsPerHour };
       const created = await client.call('POST /admin/v1/customers/:id/keys', { id: customer, body });
       remark(`Key ${printable(created.id)} of customer ${printable(created.customer)}.`);
       await printNewKey(created, options);
     });
 
-  const imported = 'customer, value or sha256, name, expires_at, scopes, allowed_addresses';
+  const imported = 'customer, value or sha256, name, expires_at, scopes, allowed_addresses, requests_per_hour';
   importCommand(keys, 'import existing keys from a file of CSV or JSON Lines; safe to repeat', imported).action(
     async (options) => {
       const { importKeys } = await import('./keys-import.ts');
@@ -126,17 +135,38 @@ export function addKeyCommands(program: Command): void {
     .option('--no-scope', 'let it use all routes')
     .option(...ALLOWED_ADDRESS)
     .option('--no-allowed-address', 'let every address use it')
+    .option(...REQUESTS_PER_HOUR)
+    .option('--no-requests-per-hour', 'remove its limit, so that only that of its customer applies')
     .action(async (keyId, options) => {
-      const { name, expiresAt, scope, allowedAddress } = options;
+      const { name, expiresAt, scope, allowedAddress, requestsPerHour } = options;
       const body = {
         name: unset(name),
         expires_at: unset(expiresAt),
         scopes: unset(scope),
         allowed_addresses: unset(allowedAddress),
+        requests_per_hour: unset(requestsPerHour),
       };
       requireSomeChange(body);
       const client = await connect(options);
       await printKey(await client.call('PATCH /admin/v1/keys/:keyId', { keyId, body }), options);
+    });
+
+  documentCommand(keys, 'usage', 'show the usage of the last hour of a key that has a limit of its own')
+    .addArgument(keyArgument())
+    .action(async (keyId, options) => {
+      const client = await connect(options);
+      const usage = await client.call('GET /admin/v1/keys/:keyId/usage', { keyId });
+      if (usage.limit === null && !options.json) return remark('The key has no limit of its own.');
+      await printDocument(usage, options);
+    });
+
+  destructiveCommand(keys, 'reset-usage', 'reset the usage of a key, so that its own limit is available again')
+    .addArgument(keyArgument())
+    .action(async (keyId, options) => {
+      const client = await connect(options);
+      await confirm(options, () => printable(`Reset the usage of key ${keyId}?`));
+      await client.call('DELETE /admin/v1/keys/:keyId/usage', { keyId });
+      await print(`The usage of key ${printable(keyId)} is reset.\n`);
     });
 
   documentCommand(keys, 'rotate', 'replace a key; the new value is printed only once, alone on standard output')

@@ -121,12 +121,17 @@ export function addExplainCommand(program: Command): void {
       const client = await connect(options);
       const explanation = await client.call('GET /admin/v1/customers/:id/explain', { id: customer });
       if (options.json) return printJson(explanation);
-      const { usage, instance, refusals, verdict, admitted: _, ...reasons } = explanation;
+      const { usage, instance, refusals, verdict, admitted: _, refusing_keys: keys, ...reasons } = explanation;
       const { used = null, remaining = null, reset_seconds = null, period = null } = usage ?? {};
       const { refuses_for_seconds } = instance;
       const period_usage = periodUsageText(period);
       const leases = instance.leases
         .map(({ units, ends_in_seconds: seconds }) => `${units} for ${seconds} s`)
+        .join(', ');
+      const refusing_keys = keys
+        .map(({ key_id: id, limit, reset_seconds: seconds }) =>
+          limit === null ? `${id} (limit unreadable)` : `${id} (all ${limit} used, more in ${seconds} s)`,
+        )
         .join(', ');
       const columns = {
         'refused with': 'code',
@@ -145,6 +150,7 @@ export function addExplainCommand(program: Command): void {
           period_usage,
           leases,
           refuses_for_seconds,
+          refusing_keys,
         }),
         formatTable(refusals, columns),
       );

@@ -54,7 +54,7 @@ const STORE_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02
 
 /** By kind of record: what can be wrong with one that a request needs, separated by spaces. */
 export const DAMAGES = {
-  key: 'wrong_type no_id bad_id no_customer bad_customer_id unreadable_scopes unreadable_addresses unreadable_time',
+  key: 'wrong_type no_id bad_id no_customer bad_customer_id unreadable_scopes unreadable_addresses unreadable_key_limit bad_root unreadable_time',
   customer: 'wrong_type no_plan unbraced_name unreadable_temporary_limit unreadable_period_anchor unreadable_time',
 };
 

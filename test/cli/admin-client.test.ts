@@ -18,6 +18,8 @@ const KEY = {
   expires_at: null,
   scopes: null,
   allowed_addresses: null,
+  requests_per_hour: null,
+  used: null,
   revoked_at: null,
   state: 'live',
   replaced_by: null,

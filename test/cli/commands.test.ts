@@ -244,6 +244,15 @@ describe.each(STORES)('over $name', (kind) => {
       allowed_addresses: null,
     });
 
+    expect((await tollgate('keys', 'usage', id)).stderr).toContain('The key has no limit of its own.');
+    const limit = ['--requests-per-hour', '70'];
+    expect(await succeedAsJson('keys', 'create', 'acme', ...limit)).toMatchObject({ requests_per_hour: 70 });
+    expect(await succeedAsJson('keys', 'update', id, ...limit)).toMatchObject({ requests_per_hour: 70 });
+    expect(await succeed('keys', 'usage', id)).toMatch(/^limit +70\nused +0\nremaining +70\nreset_seconds +0\n/);
+    expect(await succeed('keys', 'reset-usage', id, '--yes')).toBe(`The usage of key ${id} is reset.\n`);
+    const unlimited = await succeedAsJson('keys', 'update', id, '--no-requests-per-hour');
+    expect(unlimited).toMatchObject({ requests_per_hour: null, used: null });
+
     const rotated = await tollgate('keys', 'rotate', id, '--grace-seconds', '3600', '--json');
     const successor = JSON.parse(rotated.stdout);
     expect(successor).toMatchObject({ customer: 'acme', name: 'build', replaces: id });
@@ -252,7 +261,7 @@ describe.each(STORES)('over $name', (kind) => {
     expect(await succeed('keys', 'show', id)).toMatch(/^state +rotated until \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/m);
 
     const table = await succeed('keys', 'list', 'acme');
-    expect(table).toMatch(/^KEY +CUSTOMER +STATE +PREFIX +CREATED +EXPIRES +LAST USED +NAME\n/);
+    expect(table).toMatch(/^KEY +CUSTOMER +STATE +PREFIX +CREATED +EXPIRES +LAST USED +LIMIT +USED +NAME\n/);
     expect(table).toMatch(new RegExp(`^${id} +acme +rotated `, 'm'));
     expect(table).toMatch(new RegExp(`^${successor.id} +acme +live `, 'm'));
 

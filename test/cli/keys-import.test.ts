@@ -173,7 +173,7 @@ it('stops at a failure that the next line would meet too, and says how far it ca
     code: 'store_unavailable',
   });
   const times = { created_at: null, expires_at: null };
-  const restrictions = { scopes: null, allowed_addresses: null };
+  const restrictions = { scopes: null, allowed_addresses: null, requests_per_hour: null };
   const imported = { id: 'key_1', prefix: null, customer: 'acme', name: null, ...times, ...restrictions };
   let posts = 0;
   const admin = await startServer((req, res) => {

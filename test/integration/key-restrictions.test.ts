@@ -161,7 +161,7 @@ describe('a dashboard that writes the fields badly', () => {
       const { body } = await callAdmin(gateway, `/admin/v1/keys/id-of-${key}`);
       expect(body).toMatchObject({ [field]: [] });
       const { verdict } = (await callAdmin(gateway, '/admin/v1/customers/acme/explain')).body;
-      expect(verdict).toContain('the scopes or allowed addresses of its valid keys are unreadable');
+      expect(verdict).toContain('the scopes, allowed addresses or limits of its valid keys are unreadable');
       // A successor without them would be allowed everything.
       expect(await callAdmin(gateway, `/admin/v1/keys/id-of-${key}/rotate`, { body: {} })).toMatchObject({
         status: 409,

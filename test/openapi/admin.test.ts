@@ -189,6 +189,11 @@ async function useEverything(session: Session): Promise<void> {
 
   const own = { names: [made.id] };
   await session.call('GET', `${at}/keys/{key_id}`, own);
+  const usage = `${at}/keys/{key_id}/usage`;
+  expect((await session.call('GET', usage, own)).body).toMatchObject({ limit: null });
+  await session.call('PATCH', `${at}/keys/{key_id}`, { ...own, body: { requests_per_hour: 5 } });
+  expect((await session.call('GET', usage, own)).body).toMatchObject({ limit: 5, used: 0 });
+  expect((await session.call('DELETE', usage, own)).status).toBe(204);
   await session.call('PATCH', `${at}/keys/{key_id}`, { ...own, body: { name: null, expires_at: null } });
   const { body: rotated } = await session.call('POST', `${at}/keys/{key_id}/rotate`, { ...own, body: {} });
   expect(rotated).toMatchObject({ replaces: made.id });
@@ -305,6 +310,7 @@ async function askOfBrokenParts(received: Set<string>, jwtOfIssuer: string): Pro
     await records.createCustomer({ id: 'limitless', plan: 'gone', suspended: false });
     await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
     await createKeyWithCustomer(records, 'b'.repeat(64), { id: 'key_1', customer: 'acme', createdAt: NOW });
+    await records.createKey('c'.repeat(64), { id: 'limitless', customer: 'acme', requestsPerHour: 'invalid' });
     const needsHistory = ({ path }: Operation) => /deprecated|request_id/.test(path);
     const others = operationsWith(422).filter((operation) => !needsHistory(operation));
     await new Session(origin, TOKEN, received).expectOfAll(422, unsuitable, others);

@@ -168,6 +168,9 @@ export function keyGeneration({ nowMs }: Pick<BodyContext, 'nowMs'>) {
     expires_at: expiry(nowMs).optional(),
     scopes: SCOPES.optional(),
     allowed_addresses: ALLOWED_ADDRESSES.optional(),
+    requests_per_hour: REQUESTS_PER_HOUR.optional().describe(
+      'A limit of this key under that of its customer: both hold. A new key begins a new hour, a rotated one goes on with it.',
+    ),
   });
 }
 

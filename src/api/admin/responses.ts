@@ -287,6 +287,16 @@ export const EXPLANATION = z.object({
     examples: ['config/gateway.yaml:41', 'customer record: requests_per_hour', 'customer record: temporary_limit'],
   }),
   period_origin: TEXT.describe('The same of the limit of a day or month; null without one.'),
+  refusing_keys: z
+    .array(
+      z.object({
+        key_id: z.string(),
+        limit: z.int().min(1).nullable().describe('Null: unreadable.'),
+        used: COUNT.nullable(),
+        reset_seconds: COUNT.nullable(),
+      }),
+    )
+    .describe('Valid keys of which all requests are refused now by their own limit; at most 20.'),
   usage: USAGE.nullable().describe('Null if there is no limit, or the store is unavailable.'),
   instance: z
     .object({
@@ -322,6 +332,9 @@ const IMPORTED_KEY = z.object({
   expires_at: RECORD_TIME,
   scopes: RESTRICTION.describe('Null: all routes. Empty: unreadable, so all requests get 403.'),
   allowed_addresses: RESTRICTION.describe('Null: all addresses. Empty: unreadable, so all requests get 403.'),
+  requests_per_hour: COUNT.nullable().describe(
+    'The own limit of the key. Null: only that of its customer. 0: unreadable, so all requests get 403.',
+  ),
 });
 
 /** `key` is the API key itself: no other response ever contains it. */
@@ -340,9 +353,22 @@ export const KEY = z.object({
   revoked_at: RECORD_TIME,
   replaced_by: TEXT.describe('The id of its successor.'),
   last_used_at: TEXT.meta({ format: 'date-time', description: 'Precise to about a minute.' }),
+  used: USED.nullable().describe(
+    'Units of the last hour, with those of open leases, of the key and of those that it replaced. Null: the key has no limit, or the store is unavailable.',
+  ),
 });
 export type KeyDocument = z.output<typeof KEY>;
 export const KEY_PAGE = pageOf(KEY);
+
+export const KEY_USAGE = z
+  .object({
+    limit: z.int().min(1).nullable(),
+    used: COUNT.nullable(),
+    remaining: COUNT.nullable(),
+    reset_seconds: COUNT.nullable().describe('Time until more requests are available; 0 if nothing was used.'),
+    window_seconds: z.literal(3600),
+  })
+  .describe('Null: the key has no limit of its own.');
 
 export const NOTICE_STATES = ['pending', 'dead'] as const;
 

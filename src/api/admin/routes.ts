@@ -98,6 +98,8 @@ export const ADMIN_ROUTES = {
   'GET /admin/v1/keys/:keyId': { reply: document.KEY },
   'PATCH /admin/v1/keys/:keyId': { body: keyChange, reply: document.KEY },
   'DELETE /admin/v1/keys/:keyId': {},
+  'GET /admin/v1/keys/:keyId/usage': { reply: document.KEY_USAGE },
+  'DELETE /admin/v1/keys/:keyId/usage': {},
   'POST /admin/v1/keys/:keyId/rotate': { body: () => ROTATION, status: 201, reply: document.ROTATED_KEY },
   'GET /admin/v1/notices': {
     query: z.strictObject({ ...PAGE, state: query.NOTICE_STATE, id: query.NOTICE_ID }),

@@ -19,6 +19,7 @@ import { consoleSessionRoutes } from './console-session.ts';
 import { customerHandlers } from './customers.ts';
 import type { AdminContext, AdminDependencies, Handlers } from './dependencies.ts';
 import { failedRequestHandlers } from './failed-requests.ts';
+import { keyUsageHandlers } from './key-usage.ts';
 import { keyHandlers } from './keys.ts';
 import { maintenanceHandlers } from './maintenance.ts';
 import { noticeHandlers } from './notices.ts';
@@ -47,6 +48,7 @@ export function createAdminApp(
     ...usageHistoryHandlers(context),
     ...usagePeriodHandlers(context),
     ...keyHandlers(context),
+    ...keyUsageHandlers(context),
     ...rotationHandlers(context),
     ...portalAccessHandlers(context),
     ...noticeHandlers(context),

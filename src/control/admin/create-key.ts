@@ -10,14 +10,17 @@ import { definedMembers } from './documents.ts';
 type Dependencies = Pick<AdminDependencies, 'records' | 'clock' | 'randomBytes'>;
 
 type KeyFacts = Pick<KeyRecord, 'customer'> & {
-  readonly [Name in 'name' | 'expiresAt' | keyof KeyRestrictions]?: KeyRecord[Name] | undefined;
-};
+  readonly [Name in 'name' | 'expiresAt' | 'root' | keyof KeyRestrictions]?: KeyRecord[Name] | undefined;
+} & { readonly requestsPerHour?: number | undefined };
+
+/** Its limit is readable. */
+type NewKey = KeyRecord & { readonly requestsPerHour?: number };
 
 /** Generates a key. Only its hash is stored: the key itself is shown once. Undefined if the customer does not exist. */
 export async function issueKey(
   dependencies: Dependencies,
   facts: KeyFacts,
-): Promise<{ readonly key: string; readonly record: KeyRecord } | undefined> {
+): Promise<{ readonly key: string; readonly record: NewKey } | undefined> {
   const key = createApiKey(dependencies.randomBytes);
   const record = newRecord(dependencies, facts, keyPrefix(key));
   const outcome = await dependencies.records.createKey(sha256Hex(key), record);
@@ -39,7 +42,7 @@ export async function importKey(
     sha256 = sha256Hex(value),
   }: { readonly value?: string | undefined; readonly sha256?: string | undefined },
   facts: KeyFacts,
-): Promise<{ readonly record: KeyRecord } | undefined> {
+): Promise<{ readonly record: NewKey } | undefined> {
   const record = newRecord(dependencies, facts, keyPrefix(value));
   const outcome = await dependencies.records.createKey(sha256, record);
   if (outcome !== 'exists') return outcome === 'created' ? { record } : undefined;
@@ -49,7 +52,7 @@ export async function importKey(
     : new Refusal('conflict', 'Another customer has this key already.', { key_owner: 'another_customer' });
 }
 
-function newRecord({ clock, randomBytes }: Dependencies, facts: KeyFacts, prefix: string | undefined): KeyRecord {
+function newRecord({ clock, randomBytes }: Dependencies, facts: KeyFacts, prefix: string | undefined): NewKey {
   const { customer, ...others } = facts;
   const createdAt = isoTime(clock.nowMs());
   return { id: createKeyId(randomBytes), customer, createdAt, ...definedMembers({ prefix, ...others }) };

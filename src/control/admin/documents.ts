@@ -3,6 +3,8 @@ import type { Clock } from '../../base/clock.ts';
 import { keyState } from '../../customers/keys/key-state.ts';
 import { type EffectiveLimit, limitsOf } from '../../customers/quota/effective-limit.ts';
 import { type PeriodUsage, periodUsage } from '../../customers/quota/hourly-quota.ts';
+import { ceilingOf } from '../../customers/quota/key-ceiling.ts';
+import { isCustomerId } from '../../formats/ids.ts';
 import { StoreUnavailableError } from '../../store/errors.ts';
 import { policyOf } from '../../store/period-counts.ts';
 import { type CustomerRecord, isSuspendedAt, type KeyRecord } from '../../store/record-fields.ts';
@@ -82,9 +84,31 @@ function shareOf(used: number, limit: number) {
   return { limit, used, percent: Math.floor((100 * used) / limit) };
 }
 
-/** `lastUsedMs` and `nowMs`: wall times in ms. */
-export function keyMembers(record: KeyRecord, lastUsedMs: number | undefined, nowMs: number) {
-  return { ...record, state: keyState(record, nowMs), lastUsedAt: isoTime(lastUsedMs) };
+/** `lastUsedMs` and `nowMs`: wall times in ms. `used`: see {@link usedOfKeys}. */
+export function keyMembers(
+  record: KeyRecord,
+  { lastUsedMs, used }: { readonly lastUsedMs: number | undefined; readonly used: number | undefined },
+  nowMs: number,
+) {
+  const ceiling = ceilingOf(record);
+  const requestsPerHour = ceiling === 'unreadable' ? 0 : ceiling?.limit.amount;
+  return { ...record, requestsPerHour, state: keyState(record, nowMs), lastUsedAt: isoTime(lastUsedMs), used };
+}
+
+/** Resolves to the units of the last hour of each key that has a limit. Undefined also without the store. */
+export async function usedOfKeys(
+  usages: UsageContext['usages'],
+  keys: readonly KeyRecord[],
+): Promise<readonly (number | undefined)[]> {
+  const windows = keys.map((key) => {
+    const ceiling = ceilingOf(key);
+    // Requests with a key of an invalid customer id are refused, and no window has such a name.
+    if (typeof ceiling !== 'object' || !isCustomerId(key.customer)) return undefined;
+    return { customer: key.customer, root: ceiling.limit.root, from: 0 };
+  });
+  const read = windows.filter((window) => window !== undefined);
+  const used = read.length === 0 ? [] : await unlessUnavailable(() => usages.usedOf(read));
+  return windows.map((window) => (window && used ? used[read.indexOf(window)] : undefined));
 }
 
 /** Resolves to undefined while the store is unavailable: the rest of a document is still useful. */

@@ -1,5 +1,6 @@
 import type { CheckedRequestOf } from '../../api/admin/routes.ts';
 import { isUnusedSince, isValidKey, keyState, oldestFirst } from '../../customers/keys/key-state.ts';
+import { ceilingOf } from '../../customers/quota/key-ceiling.ts';
 import { type EnforcedKey, expiryMsOf, type KeyChange, type KeyRecord } from '../../store/record-fields.ts';
 import type { Page } from '../../store/records.ts';
 import { isoTime } from '../frame/document-of.ts';
@@ -7,7 +8,7 @@ import { noSuchCustomer, noSuchKey, possibleKeyId, Refusal, requireCustomer, req
 import { changesNothing } from './audit.ts';
 import { importKey, issueKey } from './create-key.ts';
 import type { AdminContext, Handlers } from './dependencies.ts';
-import { keyMembers, pageOf, withCustomerName, withCustomerNames } from './documents.ts';
+import { keyMembers, pageOf, usedOfKeys, withCustomerNames } from './documents.ts';
 import { pageOfOne, type ReadPage, readOn } from './filtered-pages.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
@@ -28,17 +29,18 @@ export function keyHandlers(
   context: AdminContext,
   checkChange: (current: EnforcedKey, change: KeyChange) => Refusal | undefined = () => undefined,
 ) {
-  const { records, keyUses, clock, recordChange } = context;
+  const { records, keyUses, usages, clock, recordChange } = context;
 
   return {
     async 'GET /admin/v1/customers/:id/keys'({ id, query: { cursor, limit } }) {
       const customer = await requireCustomer(records, id);
       const page = await records.listCustomerKeys(customer.id, cursor, limit);
       const keys = oldestFirst(page.items);
-      const lastUses = await keyUses.lastUses(keys.map((key) => key.id));
       const { name: customerName } = customer;
-      const items = keys.map((key, at) => ({ ...keyMembers(key, lastUses[at], clock.nowMs()), customerName }));
-      return pageOf(items, page);
+      return pageOf(
+        (await describeAll(keys)).map((key) => ({ ...key, customerName })),
+        page,
+      );
     },
     async 'POST /admin/v1/customers/:id/keys'({ id, body: { value, sha256, ...details } }, res) {
       const { id: customer } = await requireCustomer(records, id);
@@ -54,7 +56,8 @@ export function keyHandlers(
     },
     async 'GET /admin/v1/keys'({ query: { cursor, limit, ...filter } }) {
       const page = await filteredBy(filter)(cursor, limit);
-      const items = page.items.map(({ record, lastUsedMs }) => keyMembers(record, lastUsedMs, clock.nowMs()));
+      const keys = page.items.map(({ record }) => record);
+      const items = await describeAll(keys, async () => page.items.map(({ lastUsedMs }) => lastUsedMs));
       return pageOf(await withCustomerNames(records, items), page);
     },
     async 'GET /admin/v1/keys/:keyId'({ keyId }) {
@@ -64,7 +67,8 @@ export function keyHandlers(
       const key = await requireKey(records, keyId);
       if (changesNothing(key, change)) return describe(key);
 
-      const check = (current: EnforcedKey) => expiryProblem(current, change.expiresAt) ?? checkChange(current, change);
+      const check = (current: EnforcedKey) =>
+        expiryProblem(current, change.expiresAt) ?? rootProblem(current, change) ?? checkChange(current, change);
       const result = (await records.updateKey(key.id, change, check)) ?? noSuchKey();
       const recorded = { customer: result.customer, keyId: key.id, details: change, before: { ...key } };
       await recordChange(res, { action: 'key.update', ...recorded });
@@ -113,8 +117,17 @@ export function keyHandlers(
   }
 
   async function describe(key: KeyRecord) {
-    const [lastUsedMs] = await keyUses.lastUses([key.id]);
-    return withCustomerName(records, keyMembers(key, lastUsedMs, clock.nowMs()));
+    const [described] = await withCustomerNames(records, await describeAll([key]));
+    return described ?? noSuchKey();
+  }
+
+  /** Resolves to the members of these keys' documents, in their order. */
+  async function describeAll(
+    keys: readonly KeyRecord[],
+    readLastUses = (): Promise<readonly (number | undefined)[]> => keyUses.lastUses(keys.map(({ id }) => id)),
+  ) {
+    const [lastUses, used] = await Promise.all([readLastUses(), usedOfKeys(usages, keys)]);
+    return keys.map((key, at) => keyMembers(key, { lastUsedMs: lastUses[at], used: used[at] }, clock.nowMs()));
   }
 
   /** Refuses to revive an expired key, and to remove the expiry of a key that was replaced. */
@@ -125,6 +138,15 @@ export function keyHandlers(
     if (expiresAt !== null || key.replacedBy === undefined) return undefined;
     return new Refusal('conflict', `The key is replaced by ${key.replacedBy} and must expire. Set another expires_at.`);
   }
+}
+
+/** Refuses a limit if the key would be refused with it: another program wrote its root. */
+function rootProblem(key: EnforcedKey, { requestsPerHour }: KeyChange): Refusal | undefined {
+  if (typeof requestsPerHour !== 'number' || ceilingOf({ ...key, requestsPerHour }) !== 'unreadable') return undefined;
+  return new Refusal(
+    'conflict',
+    'The root in the record of the key is invalid: delete it there, and set the limit then.',
+  );
 }
 
 /** Compares in both directions: the number of characters kept of a key varies (see keyPrefix). */

@@ -1,9 +1,10 @@
 /**
  * Rotates a key: the key gets a successor and keeps working until the grace period ends, but never beyond its expiry.
  * The successor is created first, so a failure halfway leaves the old key working or the new key in place. Both keys
- * belong to the customer and share its quota.
+ * belong to the customer and share its quota, and the window of their own limits.
  */
 import { isUnreadable, keyState } from '../../customers/keys/key-state.ts';
+import { rootOf } from '../../customers/quota/key-ceiling.ts';
 import { expiryMsOf, type KeyRecord } from '../../store/record-fields.ts';
 import type { KeyReplacement } from '../../store/records.ts';
 import { isoTime } from '../frame/document-of.ts';
@@ -20,8 +21,10 @@ export function rotationHandlers(context: AdminContext, { keepsEnd = false } = {
       const old = await requireKey(records, keyId);
       requireReplaceable(old, clock.nowMs());
       const { customer, name, scopes, allowedAddresses } = old;
+      const facts = { customer, name, scopes, allowedAddresses, root: rootOf(old) };
+      const requestsPerHour = old.requestsPerHour === 'invalid' ? undefined : old.requestsPerHour;
       const expiresAt = keepsEnd ? old.expiresAt : undefined;
-      const successor = await issueKey(context, { customer, name, scopes, allowedAddresses, expiresAt });
+      const successor = await issueKey(context, { ...facts, requestsPerHour, expiresAt });
       const { key, record } = successor ?? (await refuseWithoutCustomer(old.id));
       const graceEndsAt = endOfGrace(old, clock.nowMs() + body.graceSeconds * 1000);
       const details = { replacedBy: record.id, expiresAt: graceEndsAt };
@@ -81,7 +84,7 @@ function requireReplaceable(key: KeyRecord, nowMs: number): void {
   if (isUnreadable(key)) {
     throw new Refusal(
       'conflict',
-      'The scopes or allowed addresses of the key are unreadable. Set them, and rotate it then.',
+      'The scopes, the allowed addresses or the limit of the key are unreadable. Set them, and rotate it then.',
     );
   }
 }

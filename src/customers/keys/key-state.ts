@@ -1,6 +1,6 @@
-import type { KeyRestrictions } from '../../formats/key-restrictions.ts';
 import { parseTimestamp } from '../../formats/timestamp.ts';
 import { type EnforcedKey, expiryMsOf, type KeyRecord } from '../../store/record-fields.ts';
+import { ceilingOf } from '../quota/key-ceiling.ts';
 
 /** The states of a key's record; its customer may also be suspended. `rotated`: replaced, and valid until it expires. */
 type KeyState = 'live' | 'rotated' | 'expired' | 'revoked';
@@ -18,8 +18,8 @@ export function isValidKey(record: EnforcedKey, nowMs: number): boolean {
 }
 
 /** Returns whether every request with the key is refused, because its record cannot be read. */
-export function isUnreadable({ scopes, allowedAddresses }: KeyRestrictions): boolean {
-  return scopes?.length === 0 || allowedAddresses?.length === 0;
+export function isUnreadable(key: EnforcedKey): boolean {
+  return key.scopes?.length === 0 || key.allowedAddresses?.length === 0 || ceilingOf(key) === 'unreadable';
 }
 
 /**

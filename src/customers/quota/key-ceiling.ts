@@ -19,7 +19,7 @@ export interface KeyCeiling {
 export type CeilingOfKey = KeyCeiling | 'unreadable' | undefined;
 
 /** Returns the window of a key's line of rotations. */
-function rootOf({ id, root = id }: Pick<EnforcedKey, 'id' | 'root'>): string {
+export function rootOf({ id, root = id }: Pick<EnforcedKey, 'id' | 'root'>): string {
   return root;
 }
 

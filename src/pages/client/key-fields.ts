@@ -54,6 +54,16 @@ export const restrictionFields = (key?: Pick<KeyDocument, 'scopes' | 'allowed_ad
     },
   ] as const;
 
+export const limitField = (key?: Pick<KeyDocument, 'requests_per_hour'>) =>
+  ({
+    name: 'requests_per_hour',
+    label: 'Limit',
+    hint: 'Requests of this key within an hour, under the limit of its customer. Empty: no limit of its own.',
+    kind: 'number',
+    current: key?.requests_per_hour,
+    input: { min: 1 },
+  }) as const;
+
 export const titleOf = (key: { name: string | null; prefix: string | null; id: string }) =>
   key.name ?? key.prefix ?? key.id;
 

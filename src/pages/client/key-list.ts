@@ -3,7 +3,7 @@ import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useContext, useState } from 'preact/hooks';
 import type { KeyDocument } from '../../api/admin/responses.ts';
-import { badge, RowActions, time, timeAgo } from './components.ts';
+import { badge, RowActions, time, timeAgo, usageBar } from './components.ts';
 import { type FormDescription, FormDialog, MayWrite } from './form-dialog.ts';
 import { DAY_MS, shortened } from './format.ts';
 import type { List } from './resources.ts';
@@ -15,7 +15,7 @@ export type ListedKey = Pick<
   KeyDocument,
   'id' | 'name' | 'prefix' | 'state' | 'created_at' | 'expires_at' | 'last_used_at'
 > &
-  Partial<Pick<KeyDocument, 'replaced_by' | 'scopes' | 'allowed_addresses'>>;
+  Partial<Pick<KeyDocument, 'replaced_by' | 'scopes' | 'allowed_addresses' | 'requests_per_hour' | 'used'>>;
 
 interface KeyListProps<Key extends ListedKey> {
   readonly list: List<Key>;
@@ -65,7 +65,7 @@ export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
       [
         'Key',
         (key) => html`<span class="key-name" title=${key.id}>${key.name ?? html`<span class="quiet">no name</span>`}
-        <small><code>${key.prefix ? `${key.prefix}…` : shortened(key.id)}</code></small></span><small class="quiet">${restrictions(key)}</small>`,
+        <small><code>${key.prefix ? `${key.prefix}…` : shortened(key.id)}</code></small></span><small class="quiet">${restrictions(key)}</small>${limitOf(key)}`,
         undefined,
         ({ name, prefix }) => name ?? prefix,
       ],
@@ -89,6 +89,13 @@ function restrictions({ scopes, allowed_addresses: addresses }: ListedKey): stri
   const list = (items: readonly string[] | null | undefined, word: string) =>
     items ? `${word} ${items.join(' ') || 'unreadable'}` : '';
   return [list(scopes, 'for'), list(addresses, 'from')].join(' ').trim();
+}
+
+/** A limit of 0 means that the record is unreadable. */
+function limitOf({ state, requests_per_hour: limit, used }: ListedKey) {
+  if (limit == null || state === 'revoked' || state === 'expired') return null;
+  if (limit === 0) return badge('bad', 'limit unreadable');
+  return used == null ? html`<small class="quiet">limit ${limit}</small>` : usageBar({ used, limit });
 }
 
 /** Of another program's text that is no time, null. */

@@ -5,7 +5,7 @@ import { address, call, type ReplyOf } from '../client/api.ts';
 import { Command, queryFilter, type SelectOption } from '../client/components.ts';
 import { FormButton, type FormDescription } from '../client/form-dialog.ts';
 import { tollgate } from '../client/format.ts';
-import { EXPIRES, GRACE, NAME, restrictionFields, showKey, titleOf } from '../client/key-fields.ts';
+import { EXPIRES, GRACE, limitField, NAME, restrictionFields, showKey, titleOf } from '../client/key-fields.ts';
 import { KeyList } from '../client/key-list.ts';
 import { type List, useList } from '../client/resources.ts';
 import { type Place, searchAddress } from '../client/router.ts';
@@ -61,7 +61,7 @@ export function newKey(customer?: string): FormDescription<NewKey> {
   return {
     title: 'New key',
     label: 'Create and copy',
-    fields: [...ofCustomer, { ...NAME, hint: 'For people. Optional.' }, EXPIRES, ...restrictionFields()],
+    fields: [...ofCustomer, { ...NAME, hint: 'For people. Optional.' }, EXPIRES, limitField(), ...restrictionFields()],
     command: (texts) => ['keys', 'create', customer ?? (texts.customer || 'CUSTOMER')],
     submit: ({ texts, change }) =>
       call('POST /admin/v1/customers/:id/keys', { id: customer ?? texts.customer ?? '', body: change }),
@@ -86,7 +86,12 @@ function changeKey(key: KeyDocument): FormDescription {
   return {
     title: `Change ${titleOf(key)}`,
     label: 'Save',
-    fields: [{ ...NAME, current: key.name }, { ...EXPIRES, current: key.expires_at }, ...restrictionFields(key)],
+    fields: [
+      { ...NAME, current: key.name },
+      { ...EXPIRES, current: key.expires_at },
+      limitField(key),
+      ...restrictionFields(key),
+    ],
     command: () => ['keys', 'update', key.id],
     submit: ({ change }) => call('PATCH /admin/v1/keys/:keyId', { keyId: key.id, body: change }),
     said: `Changed ${titleOf(key)}.`,

@@ -10,7 +10,16 @@ import type {
 import { address, call } from '../client/api.ts';
 import { Empty, timeAgo } from '../client/components.ts';
 import { FormButton, type FormDescription, MayWrite } from '../client/form-dialog.ts';
-import { EXPIRES, GRACE, KeyInHeader, NAME, restrictionFields, showKey, titleOf } from '../client/key-fields.ts';
+import {
+  EXPIRES,
+  GRACE,
+  KeyInHeader,
+  limitField,
+  NAME,
+  restrictionFields,
+  showKey,
+  titleOf,
+} from '../client/key-fields.ts';
 import { KeyList } from '../client/key-list.ts';
 import { useList, useResource } from '../client/resources.ts';
 import { type OfferedScope, scopeChoice } from './scope-choice.ts';
@@ -43,7 +52,7 @@ function Keys({ session, settings, scopes = [] }: KeysPageProps & { scopes?: rea
 function KeyTable({ scopes }: { scopes: readonly OfferedScope[] }) {
   const list = useList(address('GET /portal/v1/keys', {}));
   const restrict = (key: PortalKeyDocument) => restrictKey(key, scopes);
-  const forms = { Rotate: rotateKey, Rename: renameKey, Restrict: restrict, Revoke: revokeKey };
+  const forms = { Rotate: rotateKey, Rename: renameKey, Limit: limitKey, Restrict: restrict, Revoke: revokeKey };
   const empty = `You have no keys yet.${useContext(MayWrite) ? ' Create the first one with "New key".' : ''}`;
   return html`<${KeyList<PortalKeyDocument>} list=${list} forms=${forms} empty=${empty} />`;
 }
@@ -63,7 +72,7 @@ function newKey(scopes: readonly OfferedScope[]): FormDescription<PortalNewKeyDo
   return {
     title: 'New key',
     label: 'Create and copy',
-    fields: [{ ...NAME, hint, input: { ...NAME.input, autofocus: true } }, EXPIRES, ...fieldsFor(scopes)],
+    fields: [{ ...NAME, hint, input: { ...NAME.input, autofocus: true } }, EXPIRES, limitField(), ...fieldsFor(scopes)],
     submit: ({ change }) => call('POST /portal/v1/keys', { body: change }),
     show: ({ key, name, example_url: url }, onClose) =>
       showKey(name === null ? 'Your new key' : `New key: ${name}`, key, onClose, url),
@@ -88,6 +97,17 @@ function renameKey(key: PortalKeyDocument): FormDescription {
     fields: [{ ...NAME, current: key.name, input: { ...NAME.input, autofocus: true } }],
     submit: ({ change }) => call('PATCH /portal/v1/keys/:keyId', { keyId: key.id, body: change }),
     said: 'Renamed.',
+  };
+}
+
+function limitKey(key: PortalKeyDocument): FormDescription {
+  return {
+    title: `Limit ${titleOf(key)}`,
+    label: 'Save',
+    text: 'So that one key cannot use up your account. It applies within a second, and what the key used in the last hour counts.',
+    fields: [limitField(key)],
+    submit: ({ change }) => call('PATCH /portal/v1/keys/:keyId', { keyId: key.id, body: change }),
+    said: 'Saved.',
   };
 }
 

@@ -35,6 +35,7 @@ overBothStores((start) => {
         expires_at: '2027-01-01T00:00:00.000Z',
         scopes: null,
         allowed_addresses: null,
+        requests_per_hour: null,
       });
       expect(await admin.records.findKey(sha256(VALUE))).toMatchObject({ id: body.id, customer: 'acme' });
     });

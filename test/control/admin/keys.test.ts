@@ -28,6 +28,7 @@ overBothStores((start) => {
         expires_at: '2027-01-31T00:00:00.000Z',
         scopes: null,
         allowed_addresses: null,
+        requests_per_hour: null,
       });
       expect(failsChecksum(body.key)).toBe(false);
       expect(await admin.records.findKey(sha256Hex(body.key))).toMatchObject({ id: body.id, customer: 'acme' });
@@ -102,7 +103,14 @@ overBothStores((start) => {
       const { status, body } = await admin.call('GET', `/admin/v1/keys/${created.body.id}`);
       expect(status).toBe(200);
       const { key, ...metadata } = created.body;
-      const others = { state: 'live', customer_name: null, revoked_at: null, replaced_by: null, last_used_at: null };
+      const others = {
+        state: 'live',
+        used: null,
+        customer_name: null,
+        revoked_at: null,
+        replaced_by: null,
+        last_used_at: null,
+      };
       expect(body).toEqual({ ...metadata, ...others });
       expect(JSON.stringify(body)).not.toContain(key);
       expect(JSON.stringify(body)).not.toContain(sha256Hex(key));

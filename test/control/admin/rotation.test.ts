@@ -39,6 +39,7 @@ overBothStores((start) => {
         expires_at: null,
         scopes: null,
         allowed_addresses: null,
+        requests_per_hour: null,
         replaces: old.id,
       });
       expect(Object.keys(body)[0]).toBe('key');

@@ -19,6 +19,8 @@ it('what a record lacks is null, and its times are in UTC', () => {
     expires_at: null,
     scopes: null,
     allowed_addresses: null,
+    requests_per_hour: null,
+    used: null,
     revoked_at: null,
     replaced_by: null,
     last_used_at: null,
