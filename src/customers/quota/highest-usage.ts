@@ -1,7 +1,7 @@
 import type { CustomerState } from './customer-state.ts';
 import type { UsageRatio } from './hourly-quota.ts';
 
-type UsageState = Pick<CustomerState, 'customer' | 'settings' | 'lastReply' | 'unusedUnits'>;
+type UsageState = Pick<CustomerState, 'customer' | 'settings' | 'lastReply' | 'unusedUnits' | 'main'>;
 
 /** Older store replies are ignored: other instances use units, and units expire from the window. */
 const MAX_REPLY_AGE_MS = 300_000;
@@ -15,6 +15,8 @@ export function highestUsage(customers: Iterable<UsageState>, count: number, now
   const highest: UsageRatio[] = [];
   for (const state of customers) {
     const { lastReply, settings } = state;
+    // The state of the customer has the last reply to any of its keys.
+    if (state.main !== undefined) continue;
     if (lastReply === undefined || nowMs - lastReply.receivedAt > MAX_REPLY_AGE_MS) continue;
     const [{ used }] = lastReply.counts;
     const [{ amount }] = settings.limits;
@@ -23,13 +25,8 @@ export function highestUsage(customers: Iterable<UsageState>, count: number, now
     if (used / amount <= toBeat) continue;
     const ratio = (used - state.unusedUnits()) / amount;
     if (ratio <= toBeat) continue;
-    const { customer } = state;
-    // The state of a customer, and those of its keys, know its usage by replies of different times.
-    const known = highest.findIndex((other) => other.customer === customer);
-    if (known >= 0 && (highest[known]?.ratio ?? 0) >= ratio) continue;
-    if (known >= 0) highest.splice(known, 1);
     const place = highest.findIndex((other) => other.ratio < ratio);
-    highest.splice(place < 0 ? highest.length : place, 0, { customer, ratio });
+    highest.splice(place < 0 ? highest.length : place, 0, { customer: state.customer, ratio });
     highest.length = Math.min(highest.length, count);
   }
   return highest;

@@ -12,6 +12,7 @@ function stateOf(customer: string, used: number, limit: number, { saidAgoMs = 0,
     settings: { limits: hourly(limit), usageResetAt: '' },
     lastReply: { counts: [{ ...COUNT, free: limit - used, used }] as const, receivedAt: NOW_MS - saidAgoMs },
     unusedUnits: () => leased,
+    main: undefined,
   };
 }
 
