@@ -8,6 +8,7 @@ import { type Peer, type PeerSurroundings, startPeers } from '../../bench/peers.
 import type { Programs } from '../../bench/programs.ts';
 import { freePort, isListening, LIST_PATH } from '../../bench/surroundings.ts';
 import { Workspace } from '../../bench/workspace.ts';
+import { sha256Hex } from '../../src/formats/api-key.ts';
 import { attack, BEGIN_LATE_MS, type Fault, type Finding } from './attacks.ts';
 import { startCountingBackend } from './counting-backend.ts';
 import { createShiftedClock } from './shifted-clock.ts';
@@ -27,18 +28,25 @@ interface Subject {
   readonly name: string;
   readonly peer: Peer['name'];
   readonly onError?: 'deny' | 'local';
+  /** The limit is that of the key: its customer may have more. */
+  readonly isOfKey?: boolean;
 }
 
 export const SUBJECTS: readonly Subject[] = [
   { name: 'Tollgate, `on_error: deny`', peer: 'tollgate', onError: 'deny' },
   { name: 'Tollgate, `on_error: local`', peer: 'tollgate', onError: 'local' },
+  { name: 'Tollgate, limit of a key, `on_error: deny`', peer: 'tollgate', onError: 'deny', isOfKey: true },
   { name: 'nginx and Lua', peer: 'nginx-lua' },
   { name: 'Fastify, @fastify/rate-limit', peer: 'fastify' },
   { name: 'Express, rate-limiter-flexible', peer: 'express-hpm' },
 ];
 
 /** Attacks one gateway. Its hour passes by a clock that is set ahead. @throws Error when it cannot be started here. */
-export async function attackPeer({ peer, onError }: Subject, programs: Programs, limit: number): Promise<Finding[]> {
+export async function attackPeer(
+  { peer, onError, isOfKey = false }: Subject,
+  programs: Programs,
+  limit: number,
+): Promise<Finding[]> {
   await using opened = new AsyncDisposableStack();
   const folder = opened.use(new Workspace(undefined)).folder;
   const clock = createShiftedClock(folder);
@@ -68,8 +76,9 @@ export async function attackPeer({ peer, onError }: Subject, programs: Programs,
     path: LIST_PATH,
     async headers() {
       // @fastify/rate-limit counts for each key, so each attack has a key of its own.
-      const customer = createCustomer(`attacker-${++customers}`, limit);
+      const customer = createCustomer(`attacker-${++customers}`, isOfKey ? 10 * limit : limit);
       await writeCustomers(redis.client, [customer]);
+      if (isOfKey) await redis.client.hset(`tollgate:key:${sha256Hex(customer.key)}`, { requests_per_hour: limit });
       await setTimeout(SETTLE_MS);
       return { authorization: `Bearer ${customer.key}` };
     },
