@@ -28,7 +28,7 @@ export default defineConfig({
           name: 'load',
           include: [
             'test/**/*.load.test.ts',
-            'test/**/quota/{late-begins,simulation,usage-history,periods-simulation,periods-year}.test.ts',
+            'test/**/quota/{late-begins,simulation,usage-history,periods-simulation,periods-year,key-limits}.test.ts',
             'test/**/store/differential.test.ts',
             'test/**/response-differential.test.ts',
           ],

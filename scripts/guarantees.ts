@@ -52,7 +52,13 @@ export const PROMISES: readonly Promised[] = [
       'limit requests in any 3600 s of store time, over all keys that replaced each other; while the store is unavailable, limit + Σ max(1, ⌊limit / Nᵢ⌋)',
     brokenBy:
       'a new or imported key, also in place of a revoked or deleted one: it begins a new hour; a reset; a first limit: what the key used before does not count; a lower limit: requests admitted before, which may begin within 2 s of their admission; lost writes. A crash strands units for an hour, and admits none',
+    model: true,
     tests: {
+      'test/customers/quota/key-limits.test.ts': [
+        'no 3600 s see more requests begin than the customer has, nor than a key has, whatever fails',
+        'with outages, no 3600 s see more than the limits and a share of each for every gateway',
+        'units of leases that no request used return to the key, so exactly what is left can be used',
+      ],
       'test/store/contract-keys.ts': [
         'a refusal by the key or by the customer uses nothing of the other',
         'keys with the same root share a window, each with its own number',
