@@ -49,6 +49,17 @@ it('takes scopes and allowed addresses, as texts of CSV and as lists of JSON', (
   ]);
 });
 
+it('takes the limit of a key, and names one that is no number', () => {
+  const header = 'customer,value,requests_per_hour\n';
+  const { faults, items } = read(`${header}acme,${VALUE},70\nacme,${OTHER_VALUE},\n`);
+  expect([faults, items[0]?.requests_per_hour, items[1]?.requests_per_hour]).toEqual([[], 70, undefined]);
+  expect(faultsOf(`${header}acme,${VALUE},many\nacme,${OTHER_VALUE},0\n`)).toEqual([
+    '2: requests_per_hour: must be a number',
+    '3: requests_per_hour: must be at least 1',
+  ]);
+  expect(faultsOf(`customer,value,root\nacme,${VALUE},key_1\n`)[0]).toContain('a column that is none of');
+});
+
 it('takes dates and durations as expiries', () => {
   const { items } = read(`customer,value,expires_at\nacme,${VALUE},2030-01-31\nacme,${OTHER_VALUE},90d\n`);
   expect(items.map(({ expires_at: at }) => at)).toEqual(['2030-01-31T00:00:00.000Z', '2026-05-30T12:00:00.000Z']);

@@ -67,12 +67,23 @@ async function callEverything(store: Store): Promise<void> {
   await records.deleteCustomer('globex');
 }
 
+/** The same of a key with a limit of its own. */
+async function useKey(records: Store['records'], windows: Store['windows']): Promise<void> {
+  const limits = [...hourly(9), { policy: 'key', amount: 1, root: 'k1' }] as const;
+  const reservation = { need: 1, ahead: 0, limits, holdMs: 2000, refunds: [] };
+  expect(await windows.reserve({ customer: 'globex', grant: 'k', ...reservation })).toMatchObject({ granted: 1 });
+  await windows.refund('globex', [{ grant: 'k', units: 1, isFinal: true }], 'k1');
+  await records.resetKeyWindow('globex', 'k1');
+  expect(await records.noteKeyReset('k1', '2026-01-01T00:00:00Z')).toMatchObject({ id: 'k1' });
+}
+
 /** Grants, reports, refunds, reads and resets units of a day. */
 async function usePeriod({ records, windows, usages, periods }: Store): Promise<void> {
   const period = { policy: 'daily', amount: 9, beyond: 'refuse', anchorMs: 0, plan: 'starter' } as const;
   const reservation = { need: 3, ahead: 0, limits: [...hourly(9), period] as const, holdMs: 2000, refunds: [] };
   await windows.reserve({ customer: 'globex', grant: 'a', ...reservation });
   await windows.charge('globex', [{ grant: 'report', ageMs: 0, units: 2 }], period);
+  await useKey(records, windows);
   await windows.refund('globex', [{ grant: 'a', units: 1, isFinal: true }]);
   expect(await usages.presentPeriodsOf([{ customer: 'globex', period }])).toMatchObject([{ used: 4 }]);
   await records.resetPeriod('globex', '2026-01-01T00:00:00Z', period);

@@ -52,6 +52,7 @@ describe.each(STORES)('the usage path over $name', ({ start }) => {
       reset_seconds: 0,
       window_seconds: 3600,
       period: null,
+      key: null,
     });
     expect(unused.headers.get('cache-control')).toBe('no-store');
     expect(unused.headers.get('content-type')).toBe('application/json');
