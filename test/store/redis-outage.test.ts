@@ -204,7 +204,7 @@ test('a report whose reply is lost counts once when it is repeated', async () =>
   await expect(store.windows.charge('acme', report)).rejects.toBeInstanceOf(StoreUnavailableError);
   redis.resume();
   await observer.until(true);
-  expect(await store.windows.charge('acme', report)).toEqual({ used: 5 });
+  expect(await store.windows.charge('acme', report)).toMatchObject({ used: 5 });
 });
 
 test('a reserve outlives the deadline of records: its late grant arrives and can be given back', async () => {
