@@ -42,7 +42,7 @@ export interface FailedRequestBounds {
   readonly entries: number;
 }
 
-export interface FailedRequestFilter {
+interface FailedRequestFilter {
   /** Store time in ms: older requests are left out. */
   readonly sinceMs: number;
   readonly customer?: string | undefined;
@@ -158,7 +158,7 @@ export function roomAfterDeletion({ entries }: FailedRequestBounds): number {
 
 const CURSOR = /^(\d{1,16})\.([\w.-]{1,40})$/;
 
-export function cursorAfter({ atMs, id }: Pick<FailedRequest, 'atMs' | 'id'>): string {
+function cursorAfter({ atMs, id }: Pick<FailedRequest, 'atMs' | 'id'>): string {
   return `${atMs}.${id}`;
 }
 
