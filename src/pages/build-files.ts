@@ -87,6 +87,8 @@ export function buildPageFiles(site: Site): PageFiles {
     }
   }
   for (const [specifier, [file = specifier, suffix = '']] of Object.entries(LIBRARIES)) {
+    const isOfGateway = specifier.startsWith('.');
+    if (isOfGateway && ![...texts.values()].some((text) => text.includes(`./${servedName(specifier)}`))) continue;
     const text = readFileSync(fileURLToPath(import.meta.resolve(file)), 'utf8');
     // The source maps are not served.
     texts.set(servedName(specifier), scriptOf(text.replace(/^\/\/# sourceMappingURL=.*$/m, ''), file) + suffix);
@@ -106,8 +108,11 @@ function servedName(reference: string): string {
   return name.replaceAll('/', '-') + css;
 }
 
+/** Lines that are comments. Browsers need none of them. */
+const COMMENTS = /^ *(?:\/\*[\s\S]*?\*\/|\/\/.*)\n/gm;
+
 function scriptOf(text: string, file: string): string {
-  return rewriteImports(extname(file) === '.ts' ? stripTypeScriptTypes(text) : text);
+  return rewriteImports(extname(file) === '.ts' ? stripTypeScriptTypes(text.replace(COMMENTS, '')) : text);
 }
 
 function rewriteImports(code: string): string {
