@@ -39,7 +39,7 @@ export function addCustomerCommands(program: Command): void {
     .option('--suspended', 'only suspended customers')
     .option('--no-suspended', 'only customers that are not suspended')
     .option('--id-prefix <text>', 'only customers whose id starts with this text')
-    .option('--search <text>', 'only customers whose id, or a word of whose name, starts with this text')
+    .option('--search <text>', 'only customers whose id and name contain each word of this text')
     .action(async (options) => {
       const { plan, suspended, idPrefix, search } = options;
       const client = await connect(options);

@@ -5,7 +5,13 @@ import { MAX_GRACE_SECONDS } from '../api/admin/allowed-values.ts';
 import type { KeyDocument } from '../api/admin/responses.ts';
 import type { ReplyOf } from '../api/admin/routes.ts';
 import { printable } from '../api/client/printable.ts';
-import { isKeyBeginning, isPossibleKey, MAX_KEY_BEGINNING_LENGTH, sha256Hex } from '../formats/api-key.ts';
+import {
+  containsGeneratedKey,
+  isKeyBeginning,
+  isPossibleKey,
+  MAX_KEY_BEGINNING_LENGTH,
+  sha256Hex,
+} from '../formats/api-key.ts';
 import {
   customerArgument,
   destructiveCommand,
@@ -81,24 +87,29 @@ export function addKeyCommands(program: Command): void {
   documentCommand(
     keys,
     'find',
-    'find the customer of a key by its value on standard input, which is not sent, or by its first characters',
+    'find the customer of a key by its value on standard input, which is not sent, or by what is known of it',
   )
+    .option(
+      '--search <text>',
+      'lists all keys whose id, name, first characters or customer contain each word of this text',
+    )
     .option('--prefix <text>', 'the first characters of the key, at most 12; lists all keys that may start with them')
     .action(async (options) => {
-      const { prefix } = options;
+      const { prefix, search } = options;
       // Not checked by the option's parser, because its message would repeat the text.
-      if (prefix !== undefined && !isKeyBeginning(prefix)) {
+      const hasKey = search !== undefined && containsGeneratedKey(search);
+      if (hasKey || (prefix !== undefined && !isKeyBeginning(prefix))) {
         throw new UsageError(
-          `--prefix takes at most ${MAX_KEY_BEGINNING_LENGTH} characters of a key; pass a whole key on standard input`,
+          `--${hasKey ? 'search' : 'prefix'} takes at most ${MAX_KEY_BEGINNING_LENGTH} characters of a key; pass a whole key on standard input`,
         );
       }
       // Of a value, only the SHA-256 leaves this machine.
-      const query = prefix === undefined ? { sha256: sha256Hex(await readKeyValue()) } : { prefix };
+      const known = prefix !== undefined || search !== undefined;
+      const query = known ? { prefix, search } : { sha256: sha256Hex(await readKeyValue()) };
       const client = await connect(options);
       const found = await client.list('GET /admin/v1/keys', { query });
       if (found.length > 0 || options.json) await printList('keys', COLUMNS, byCustomer(found), options);
-      if (found.length === 0)
-        throw new Error(prefix === undefined ? 'there is no such key' : 'no key starts with these characters');
+      if (found.length === 0) throw new Error(known ? 'no key matches' : 'there is no such key');
     });
 
   documentCommand(keys, 'create', 'create a key; its value is printed only once, alone on standard output')

@@ -87,7 +87,7 @@ describe('keys find', () => {
     const { stdout } = await tollgate('keys', 'find', '--prefix', key.slice(0, 10), '--json');
     expect(JSON.parse(stdout).items).toMatchObject([{ customer: 'acme' }]);
     const none = await tollgate('keys', 'find', '--prefix', 'nothing');
-    expect(none).toEqual({ status: 1, stdout: '', stderr: 'tollgate: no key starts with these characters\n' });
+    expect(none).toEqual({ status: 1, stdout: '', stderr: 'tollgate: no key matches\n' });
   });
 
   it('sends no more than 12 characters of a key', async () => {

@@ -1,6 +1,6 @@
 /** What every store promises of lists. Part of the contract suite. */
 import { describe, expect, test } from 'vitest';
-import type { CustomerSearch } from '../../src/store/customer-search.ts';
+import { type CustomerSearch, fragmentsOf } from '../../src/store/customer-search.ts';
 import { InvalidCursorError } from '../../src/store/errors.ts';
 import type { InspectedRecord } from '../../src/store/record-faults.ts';
 import type { KeyRecord } from '../../src/store/record-fields.ts';
@@ -152,20 +152,23 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
     ];
 
     test.each<[CustomerSearch, string[]]>([
-      [{ beginning: 'ACME' }, ['Globex', 'acme', 'acme-2']],
-      [{ beginning: 'acme-' }, ['acme-2']],
-      [{ beginning: 'acme w' }, ['Globex']],
-      [{ beginning: ' foods' }, ['acme']],
-      [{ beginning: 'cme' }, []],
-      [{ beginning: 'üNL' }, ['other']],
-      [{ beginning: '\u{1f511}' }, ['other']],
-      [{ beginning: '%' }, []],
+      [{ fragments: fragmentsOf('ACME') }, ['Globex', 'acme', 'acme-2']],
+      [{ fragments: fragmentsOf('acme-') }, ['acme-2']],
+      [{ fragments: fragmentsOf('works acme') }, ['Globex']],
+      [{ fragments: fragmentsOf('foods  ACME ') }, ['acme']],
+      [{ fragments: fragmentsOf('cme -2') }, ['acme-2']],
+      [{ fragments: fragmentsOf('acme\nzenith') }, ['acme']],
+      [{ fragments: fragmentsOf('acme none') }, []],
+      [{ fragments: fragmentsOf('ünL') }, ['other']],
+      [{ fragments: fragmentsOf('ÜNL other') }, ['other']],
+      [{ fragments: fragmentsOf('\u{1f511}') }, ['other']],
+      [{ fragments: fragmentsOf('%') }, []],
       [{ suspended: true }, ['acme-2', 'other']],
       [{ suspended: false }, ['Globex', 'acme', 'unnamed']],
       [{ plans: ['starter'] }, ['acme', 'acme-2']],
       [{ plans: ['starter-2', 'business'] }, ['Globex', 'other', 'unnamed']],
       [{ plans: [] }, []],
-      [{ beginning: 'a', suspended: true, plans: ['starter'] }, ['acme-2']],
+      [{ fragments: ['a'], suspended: true, plans: ['starter'] }, ['acme-2']],
       [{}, ['Globex', 'acme', 'acme-2', 'other', 'unnamed']],
     ])('find the customers that match %j, each once, in pages of any size', async (search, expected) => {
       const { records } = await open();
@@ -183,14 +186,14 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
         (await everyPage((cursor) => records.findCustomers(search, cursor, 10))).flat().map(({ id }) => id);
       await records.createCustomer({ id: 'acme', name: 'Before', plan: 'starter', suspended: true });
       await records.updateCustomer('acme', { name: 'After', plan: 'business', suspended: false });
-      for (const search of [{ beginning: 'before' }, { plans: ['starter'] }, { suspended: true }]) {
+      for (const search of [{ fragments: ['before'] }, { plans: ['starter'] }, { suspended: true }]) {
         expect(await find(search)).toEqual([]);
       }
-      for (const search of [{ beginning: 'after' }, { plans: ['business'] }, { suspended: false }]) {
+      for (const search of [{ fragments: ['after'] }, { plans: ['business'] }, { suspended: false }]) {
         expect(await find(search)).toEqual(['acme']);
       }
       await records.deleteCustomer('acme');
-      expect(await find({ beginning: 'acme' })).toEqual([]);
+      expect(await find({ fragments: ['acme'] })).toEqual([]);
       expect(await find({ plans: ['business'] })).toEqual([]);
     });
 

@@ -20,7 +20,7 @@ test('the filled store has customers near, suspended, refused and with expiring 
   expect(filled).toHaveLength(CUSTOMERS);
   const { records, usageHistory, usages } = store;
   expect((await records.findCustomers({ suspended: true }, undefined, 1000)).items).toHaveLength(CUSTOMERS / 50);
-  expect((await records.findCustomers({ beginning: 'falcon' }, undefined, 1000)).items).toHaveLength(CUSTOMERS / 10);
+  expect((await records.findCustomers({ fragments: ['falcon'] }, undefined, 1000)).items).toHaveLength(CUSTOMERS / 10);
   const { items: keys } = await records.listKeys(undefined, 1000);
   expect(keys.filter(({ expiresAt = '' }) => Date.parse(expiresAt) > Date.now())).toHaveLength(CUSTOMERS / 50);
   const near = (await usageHistory?.near(1000)) ?? [];

@@ -69,9 +69,13 @@ export const SUSPENDED = z
 export const ID_PREFIX = CUSTOMER_ID.refine(isCustomerId, 'must be the beginning of a customer id')
   .optional()
   .describe('Only customers whose id begins with this text.');
-export const SEARCH = TEXT.max(200, 'must have at most 200 characters')
-  .optional()
-  .describe('Only customers whose id, name or a word of whose name begins so, in any case.');
+const FRAGMENTS = TEXT.max(200, 'must have at most 200 characters').optional();
+export const SEARCH = FRAGMENTS.describe(
+  'Only customers whose id and name contain each word of this text, in any case and order; those whose name contains all of it first.',
+);
+export const KEY_SEARCH = FRAGMENTS.describe(
+  'Only keys whose id, name, prefix, and customer with its name contain each word of this text, in any case and order, and which do not match by their customer alone. Never more than the first 12 characters of a key.',
+);
 
 export const REQUEST_CUSTOMER = TEXT.optional().describe('Only requests of this customer.');
 export const REQUEST_CODE = TEXT.optional().describe('Only requests that were refused or failed with this `code`.');

@@ -89,6 +89,7 @@ export const ADMIN_ROUTES = {
       ...PAGE,
       unused_days: query.UNUSED_DAYS,
       expiring_days: query.EXPIRING_DAYS,
+      search: query.KEY_SEARCH,
       prefix: query.KEY_PREFIX,
       sha256: query.SHA256,
       id: query.KEY_ID,

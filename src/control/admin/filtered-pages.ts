@@ -1,7 +1,7 @@
 /** Pages of filtered lists: many records are read for few that match. */
 import { setImmediate } from 'node:timers/promises';
 import type { CheckedRequestOf } from '../../api/admin/routes.ts';
-import type { CustomerSearch } from '../../store/customer-search.ts';
+import { type CustomerSearch, fragmentsOf } from '../../store/customer-search.ts';
 import type { CustomerRecord } from '../../store/record-fields.ts';
 import type { Page } from '../../store/records.ts';
 import type { AdminContext } from './dependencies.ts';
@@ -46,7 +46,9 @@ export function searchOf(
 ): CustomerSearch | undefined {
   const plans = plan === undefined ? undefined : planNamesOf(plan);
   const atMs = suspended === undefined ? undefined : limitClock.nowMs();
-  const wanted: CustomerSearch = definedMembers({ beginning: search ?? idPrefix, suspended, atMs, plans });
+  const text = search ?? idPrefix;
+  const fragments = text === undefined ? undefined : fragmentsOf(text);
+  const wanted: CustomerSearch = definedMembers({ fragments, suspended, atMs, plans });
   return Object.keys(wanted).length === 0 ? undefined : wanted;
 }
 

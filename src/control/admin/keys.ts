@@ -1,6 +1,7 @@
 import type { CheckedRequestOf } from '../../api/admin/routes.ts';
 import { isUnusedSince, isValidKey, keyState, oldestFirst } from '../../customers/keys/key-state.ts';
 import { ceilingOf } from '../../customers/quota/key-ceiling.ts';
+import { fragmentsOf } from '../../store/customer-search.ts';
 import { type EnforcedKey, expiryMsOf, type KeyChange, type KeyRecord } from '../../store/record-fields.ts';
 import type { Page } from '../../store/records.ts';
 import { isoTime } from '../frame/document-of.ts';
@@ -85,7 +86,8 @@ export function keyHandlers(
   } satisfies Partial<Handlers>;
 
   function filteredBy(filter: Filter): ReadPage<UsedKey> {
-    const { prefix, sha256, id, unusedDays, expiringDays } = filter;
+    const { search, prefix, sha256, id, unusedDays, expiringDays } = filter;
+    const fragments = search === undefined ? undefined : fragmentsOf(search);
     const nowMs = clock.nowMs();
     const expiresByMs = expiringDays && nowMs + expiringDays * DAY_MS;
     const unused = unusedDays && { nowMs, sinceMs: nowMs - unusedDays * DAY_MS };
@@ -98,13 +100,24 @@ export function keyHandlers(
     };
     const read: ReadPage<UsedKey> = async (cursor, limit) => {
       const { items, next } = await list(cursor, limit);
-      const wanted = items.filter((key) => mayBeginWith(key, prefix) && isExpiring(key));
+      const allowed = items.filter((key) => mayBeginWith(key, prefix) && isExpiring(key));
+      const wanted = fragments === undefined ? allowed : await withFragments(allowed, fragments);
       const lastUses = await keyUses.lastUses(wanted.map(({ id }) => id));
       const keys = wanted.map((record, index) => ({ record, lastUsedMs: lastUses[index] }));
       return { items: keys.filter(isUnused), next };
     };
-    const isFiltered = [prefix, unusedDays, expiringDays].some((value) => value !== undefined);
-    return isFiltered ? readOn(read) : read;
+    const isFiltered = [search, prefix, unusedDays, expiringDays].some((value) => value !== undefined);
+    return isFiltered ? readOn(inLargeSteps(read)) : read;
+  }
+
+  async function withFragments(keys: readonly KeyRecord[], fragments: readonly string[]) {
+    const ownTexts = new Map(keys.map((key) => [key.id, ownText(key)]));
+    const candidates = keys.filter(({ id }) => fragments.some((fragment) => ownTexts.get(id)?.includes(fragment)));
+    const named = await withCustomerNames(records, candidates);
+    return named.filter(({ id, customer, customerName = '' }) => {
+      const text = `${ownTexts.get(id)}\n${customer}\n${customerName}`.toLowerCase();
+      return fragments.every((fragment) => text.includes(fragment));
+    });
   }
 
   /** Returns a page with the key that has this digest, if there is one. */
@@ -147,6 +160,19 @@ function rootProblem(key: EnforcedKey, { requestsPerHour }: KeyChange): Refusal 
     'conflict',
     'The root in the record of the key is invalid: delete it there, and set the limit then.',
   );
+}
+
+const ownText = ({ id, name = '', prefix = '' }: KeyRecord) => `${id}\n${name}\n${prefix}`.toLowerCase();
+
+/** Keys that are read at once to find few among them. */
+const STEP_KEYS = 1000;
+
+/** Reads more than a page has room for, because few match; as many as there is room for if too many do. */
+function inLargeSteps(read: ReadPage<UsedKey>): ReadPage<UsedKey> {
+  return async (cursor, limit) => {
+    const page = await read(cursor, Math.max(STEP_KEYS, limit));
+    return page.items.length <= limit ? page : read(cursor, limit);
+  };
 }
 
 /** Compares in both directions: the number of characters kept of a key varies (see keyPrefix). */

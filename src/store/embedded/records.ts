@@ -1,6 +1,6 @@
 /** Keys and customers in SQLite. Columns have the names and meanings of the Redis fields. */
 import type { StatementSync } from 'node:sqlite';
-import { isFound } from '../customer-search.ts';
+import { searchedFields, searchMatcher } from '../customer-search.ts';
 import type { Invalidation } from '../invalidations.ts';
 import type { StoreOp } from '../observer.ts';
 import { forgivePeriod } from '../period-counts.ts';
@@ -161,10 +161,14 @@ export function embeddedRecords(
     },
 
     findCustomers: async (search, cursor, limit) => {
-      const after = idBefore(cursor);
-      const { beginning = '', suspended } = search;
+      const { fragments = [], suspended } = search;
+      // Two passes over all rows, one for each rank. A cursor has the rank before the id.
+      const place = idBefore(cursor);
+      const isLastPass = fragments.length === 0 || place.startsWith('1');
+      const [rank, after] = [place.slice(0, 1) || '0', place.slice(1)];
       // SQLite lowers ASCII letters alone.
-      const text = /^[\x20-\x7e]*$/.test(beginning) ? beginning.toLowerCase() : '';
+      const text = fragments.find((fragment) => /^[\x20-\x7e]*$/.test(fragment)) ?? '';
+      const rankOf = searchMatcher(search);
       return run('list_customers', () => {
         const end = sql.get<Pick<CustomerRow, 'id'>>`
           SELECT id FROM customer WHERE id > ${after} ORDER BY id LIMIT 1 OFFSET ${SEARCHED_ROWS - 1}`;
@@ -172,12 +176,15 @@ export function embeddedRecords(
         const rows = sql.all<CustomerRow>`
           SELECT * FROM (SELECT * FROM customer WHERE id > ${after} ORDER BY id LIMIT ${SEARCHED_ROWS})
           WHERE (${Number(suspended === true)} = 0 OR suspended <> '')
-            AND (${text} = '' OR instr(lower(id), ${text}) = 1 OR instr(' ' || lower(name), ' ' || ${text}) > 0)
+            AND instr(lower(id || char(10) || coalesce(name, '')), ${text}) > 0
           ORDER BY id`;
-        const found = rows.flatMap((row) => customerFrom(row) ?? []).filter((customer) => isFound(customer, search));
+        const found = rows
+          .flatMap((row) => customerFrom(row) ?? [])
+          .filter((customer) => rankOf(searchedFields(customer)) === (rank === '1' ? 'id' : 'name'));
         const items = found.slice(0, limit);
         const last = found.length > limit ? items.at(-1) : end;
-        return { items, next: last && cursorAfter(last.id) };
+        const next = last ? `${rank}${last.id}` : isLastPass ? undefined : '1';
+        return { items, next: next && cursorAfter(next) };
       });
     },
 

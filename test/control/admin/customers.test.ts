@@ -37,8 +37,32 @@ overBothStores((start) => {
         expect(await idsOf(`${limit}&suspended=false&id_prefix=acme-`)).toEqual(['acme-1']);
         expect(await idsOf(`${limit}&id_prefix=none`)).toEqual([]);
         expect(await idsOf(`${limit}&search=ACME`)).toEqual(['acme-1', 'acme-2', 'named']);
-        expect(await idsOf(`${limit}&search=acme+l`)).toEqual(['named']);
-        expect(await idsOf(`${limit}&search=cme`)).toEqual([]);
+        expect(await idsOf(`${limit}&search=ltd+acme`)).toEqual(['named']);
+        expect(await idsOf(`${limit}&search=-1+cme`)).toEqual(['acme-1']);
+        expect(await idsOf(`${limit}&search=acme+none`)).toEqual([]);
+      }
+    });
+
+    it('begins with those whose name has what was searched for, then those whose id has a part of it', async () => {
+      for (const [id, name] of [
+        ['a-falcon', undefined],
+        ['b', 'Peregrine Falcon'],
+        ['c-falcon', 'Peregrine'],
+        ['d', 'Falcon, peregrine'],
+        ['e', 'Kestrel'],
+      ] as const) {
+        await admin.records.createCustomer({ id, ...(name && { name }), plan: 'starter', suspended: false });
+      }
+      for (const [text, ids] of [
+        ['falcon', ['b', 'd', 'a-falcon', 'c-falcon']],
+        ['peregrine+FALCON', ['b', 'd', 'c-falcon']],
+      ] as const) {
+        for (const limit of [1, 3, 1000]) {
+          // While changes are not pushed yet, Redis lists them in any order.
+          const found = async () =>
+            (await admin.list(`/admin/v1/customers?limit=${limit}&search=${text}`)).map(({ id }) => id);
+          await expect.poll(found).toEqual(ids);
+        }
       }
     });
   });

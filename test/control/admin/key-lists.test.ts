@@ -182,6 +182,29 @@ overBothStores((start) => {
       expect(await idsOfPrefix('none')).toEqual([]);
     });
 
+    it('is found by parts of its id, name, prefix and customer, in any order and case, not by the customer alone', async () => {
+      await admin.records.createCustomer({ id: 'org-77', name: 'Zenith Foods', plan: 'starter', suspended: false });
+      await write({ id: 'key_Abc123', name: 'Billing, production', prefix: 'sk_live_9f', customer: 'org-77' });
+      await write({ id: 'key_Xyz999', name: 'Billing', customer: 'acme' });
+      for (const [search, ids] of [
+        ['key_Abc123', ['key_Abc123']],
+        ['aBC1', ['key_Abc123']],
+        ['live_9F', ['key_Abc123']],
+        ['billing', ['key_Abc123', 'key_Xyz999']],
+        ['zenith+bill', ['key_Abc123']],
+        ['PRODUCTION+org-7+foods', ['key_Abc123']],
+        ['zenith', []],
+        ['billing+none', []],
+      ] as const) {
+        for (const limit of [1, 1000]) {
+          expect([search, (await idsOf(`/admin/v1/keys?limit=${limit}&search=${search}`)).sort()]).toEqual([
+            search,
+            ids,
+          ]);
+        }
+      }
+    });
+
     it('is 422 with more of it than may be sent, without repeating it', async () => {
       const { status, body } = await admin.call('GET', `/admin/v1/keys?prefix=${generated}`);
       expect([status, body.code]).toEqual([422, 'unprocessable']);

@@ -12,6 +12,7 @@ import { isCustomerId } from '../../../formats/ids.ts';
 import {
   type CustomerSearch,
   isFound,
+  type Rank,
   type SearchedFields,
   searchedFields,
   searchMatcher,
@@ -31,7 +32,7 @@ const MAX_STEPS = 20;
 const MAX_CHANGED = 10_000;
 /** Entries that a search compares in one turn of the event loop, in a few milliseconds. */
 const ENTRIES_AT_ONCE = 5000;
-/** `d`: the directory, after this id in base64url. `s`: a scan of all records, from its own cursor. */
+/** `d`: the directory, after this place in base64url. `s`: a scan of all records, from its own cursor. */
 const CURSOR = /^(?:d([A-Za-z0-9_-]*)|s(.+))$/;
 
 interface CustomerDirectoryOptions {
@@ -41,7 +42,10 @@ interface CustomerDirectoryOptions {
   readonly maxBytes?: number;
 }
 
-/** Each run is sorted. Sorting all ids at once would delay other requests. */
+/** A rank, as a digit, and an id, so that places sort as found customers are listed. */
+const placeOf = (rank: Rank, id: string) => `${rank === 'name' ? 0 : 1}${id}`;
+
+/** Places. Each run is sorted. Sorting all at once would delay other requests. */
 type SortedRuns = readonly (readonly string[])[];
 
 /** What is known of all customers. Discarded when a change may have been missed. */
@@ -54,7 +58,7 @@ class Contents {
   /** Ids of records that changed since the scan began and are to be read again. */
   changed = new Set<string>();
   /** The result of the last search, until an entry changes. */
-  #found: { readonly search: string; readonly ids: SortedRuns } | undefined;
+  #found: { readonly search: string; readonly places: SortedRuns } | undefined;
 
   update(id: string, customer: CustomerRecord | undefined): void {
     const before = this.entries.get(id);
@@ -72,22 +76,23 @@ class Contents {
 
   async find(search: CustomerSearch): Promise<SortedRuns> {
     const key = JSON.stringify(search);
-    if (this.#found?.search === key) return this.#found.ids;
-    const matches = searchMatcher(search);
-    const ids: string[][] = [];
+    if (this.#found?.search === key) return this.#found.places;
+    const rankOf = searchMatcher(search);
+    const places: string[][] = [];
     let run: string[] = [];
     let compared = 0;
     for (const [id, fields] of this.entries) {
-      if (matches(fields)) run.push(id);
+      const rank = rankOf(fields);
+      if (rank !== undefined) run.push(placeOf(rank, id));
       compared += 1;
       if (compared % ENTRIES_AT_ONCE !== 0) continue;
-      ids.push(run.sort());
+      places.push(run.sort());
       run = [];
       await setImmediate();
     }
-    ids.push(run.sort());
-    this.#found = { search: key, ids };
-    return ids;
+    places.push(run.sort());
+    this.#found = { search: key, places };
+    return places;
   }
 }
 
@@ -117,21 +122,21 @@ export class CustomerDirectory {
   readonly find: RecordStore['findCustomers'] = async (search, cursor, limit) => {
     const [, encoded = '', scanned] = cursor === undefined ? [] : (CURSOR.exec(cursor) ?? invalid());
     const after = Buffer.from(encoded, 'base64url').toString();
-    if (after !== '' && !isCustomerId(after)) invalid();
+    if (after !== '' && !(/^[01]/.test(after) && isCustomerId(after.slice(1)))) invalid();
     const { records } = this.#options;
-    const found = scanned === undefined ? await this.#inTurn(() => this.#idsOf(search)) : 'unusable';
+    const found = scanned === undefined ? await this.#inTurn(() => this.#placesOf(search)) : 'unusable';
     if (found === 'incomplete') return { items: [], next: cursorAfter(after) };
     if (found === 'unusable') {
       const { items, next } = await records.listCustomers(scanned, limit);
       return { items: items.filter((customer) => isFound(customer, search)), next: next && `s${next}` };
     }
-    const ids = idsAfter(found, after, limit + 1);
-    const page = ids.slice(0, limit);
+    const places = placesAfter(found, after, limit + 1);
+    const page = places.slice(0, limit);
     // Even without ids: that also checks whether the store lost its data.
-    const read = await records.readCustomers(page);
+    const read = await records.readCustomers(page.map((place) => place.slice(1)));
     return {
       items: read.flatMap((record) => (record !== undefined && isFound(record, search) ? [record] : [])),
-      next: ids.length > limit ? cursorAfter(page.at(-1) ?? '') : undefined,
+      next: places.length > limit ? cursorAfter(page.at(-1) ?? '') : undefined,
     };
   };
 
@@ -142,7 +147,7 @@ export class CustomerDirectory {
   }
 
   /** `unusable`: only a scan finds all records now. */
-  async #idsOf(search: CustomerSearch): Promise<SortedRuns | 'incomplete' | 'unusable'> {
+  async #placesOf(search: CustomerSearch): Promise<SortedRuns | 'incomplete' | 'unusable'> {
     if (!this.#options.pushed.connected || this.#contents === 'too_large') return 'unusable';
     this.#contents ??= new Contents();
     const contents = this.#contents;
@@ -178,8 +183,8 @@ export class CustomerDirectory {
   }
 }
 
-/** Returns the first `limit` ids that sort after `after`, in their order. */
-function idsAfter(runs: SortedRuns, after: string, limit: number): readonly string[] {
+/** Returns the first `limit` places that sort after `after`, in their order. */
+function placesAfter(runs: SortedRuns, after: string, limit: number): readonly string[] {
   const heads = runs.flatMap((run) => {
     const start = firstAfter(run, after);
     return run.slice(start, start + limit);
@@ -187,7 +192,7 @@ function idsAfter(runs: SortedRuns, after: string, limit: number): readonly stri
   return [...new Set(heads.sort())].slice(0, limit);
 }
 
-/** Returns the index of the first id that sorts after `after`, by binary search. */
+/** Returns the index of the first place that sorts after `after`, by binary search. */
 function firstAfter(run: readonly string[], after: string): number {
   let [low, high] = [0, run.length];
   while (low < high) {
@@ -203,8 +208,8 @@ function bytesOf(id: string, { text, plan }: SearchedFields): number {
   return ENTRY_BYTES + 2 * (id.length + text.length + plan.length);
 }
 
-function cursorAfter(id: string): string {
-  return `d${Buffer.from(id).toString('base64url')}`;
+function cursorAfter(place: string): string {
+  return `d${Buffer.from(place).toString('base64url')}`;
 }
 
 function invalid(): never {
