@@ -14,7 +14,7 @@ const SHOWN = join(IMAGES, 'pages.sha256');
 const TAKEN = join(REPOSITORY, 'var/pictures');
 const NAMES = ['overview', 'customer', 'preview', 'portal'];
 const TESTS = ['test/console/browser/walk.test.ts', 'test/portal/browser/pages.test.ts'];
-const TITLES = 'Redis.*(light.*(overview|customer) is|a limit is tried out|every page and dialog.*: light)';
+const TITLES = 'Redis.*((overview|customer) is accessible|a limit is tried out|every page and dialog.*: light)';
 
 /** Returns the SHA-256 of the sources of all pages, in hex. */
 function pagesHash(): string {

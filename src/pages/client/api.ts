@@ -100,9 +100,9 @@ export async function send<T>(method: string, path: string, body?: object | stri
   // Not with mode 'same-origin': together with Referrer-Policy: no-referrer, browsers would send `Origin: null`.
   const response = await fetch(path, init).catch((error: unknown) => {
     if (signal?.aborted) throw error;
-    const detail = 'The server does not respond. It may be restarting, or the network is down.';
+    const detail = 'No response from the gateway. It may be restarting, or the network is down.';
     noteOutage('gateway', path);
-    throw new CallError({ title: 'No response', detail, isOutage: true });
+    throw new CallError({ title: 'Gateway unreachable', detail, isOutage: true });
   });
   if (response.ok) {
     noteOutage(undefined, path);
@@ -161,7 +161,7 @@ async function failureOf(response: Response, method: string): Promise<Failure> {
   } catch {
     return {
       title: `Status ${response.status}`,
-      detail: 'The response comes from something in between, such as a proxy. Try again later.',
+      detail: 'The response is not from the gateway. Is a proxy in between?',
       status: response.status,
       ...(response.status >= 502 && { isOutage: true }),
     };

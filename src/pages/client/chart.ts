@@ -59,6 +59,7 @@ export function Chart(props: { label: string; points: readonly ChartPoint[]; lim
     <details><summary>As a table</summary>
       ${table({
         label,
+        hasCsv: true,
         rows: points,
         empty: 'No data.',
         columns: [

@@ -6,10 +6,12 @@ import { html } from 'htm/preact';
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext, useEffect, useRef, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
+import { announce } from './dialog.ts';
 import { count, entryOf, localTime, relativeTime, utcTime } from './format.ts';
 import { useWindowEvents } from './hooks.ts';
 import type { Resource } from './resources.ts';
 import { type Place, setQuery } from './router.ts';
+import { maySend } from './whole-keys.ts';
 
 /** `command`: the command line that shows the same. */
 export function Panel(props: {
@@ -20,9 +22,9 @@ export function Panel(props: {
   wide?: boolean;
 }) {
   return html`<section class=${props.wide ? 'panel wide' : 'panel'} aria-label=${props.title}>
-    <header><h2>${props.title}</h2>${props.actions && html`<div class="actions">${props.actions}</div>`}</header>
+    <header><h2>${props.title}</h2>
+      <div class="actions">${props.actions}${props.command && html`<${CommandMenu} line=${props.command} />`}</div></header>
     ${props.children}
-    ${props.command && html`<${Command} line=${props.command} />`}
   </section>`;
 }
 
@@ -139,6 +141,11 @@ export function Command({ line, label = 'The same on the command line' }: { line
   </div>`;
 }
 
+/** The command line, behind a button. */
+export function CommandMenu({ line }: { line: string }) {
+  return html`<${Menu} label="Command line" text=">_"><${Command} line=${line} /><//>`;
+}
+
 /** `fault`: why the value was refused. */
 export function Field(props: {
   label: string;
@@ -168,7 +175,8 @@ export function SearchForm(props: { text: string; onText: (text: string) => void
   const { text, onText, onSearch, ...attributes } = props;
   const onSubmit = (event: Event) => {
     event.preventDefault();
-    onSearch(text.trim());
+    // `text` may lack what was typed last.
+    onSearch((event.currentTarget as HTMLFormElement).querySelector('input')?.value.trim() ?? '');
   };
   return html`<form class="search" onSubmit=${onSubmit}>
     <input type="search" value=${text} onInput=${(event: Event) => onText(inputValue(event))} ...${attributes} />
@@ -194,11 +202,19 @@ export function FilterField(props: { name: string; value: string | undefined }) 
     searched.current = value;
     setText(value);
   }, [value]);
+  const latest = useRef(text);
+  latest.current = text;
+  const searchUnlessKey = async (wanted: string) => {
+    const isSent = wanted === searched.current || (await maySend(wanted).catch(() => false));
+    if (latest.current.trim() !== wanted) return;
+    if (isSent) search(wanted);
+    else announce('Not searched: it may be a whole key. The field in the top line finds keys by their hashes.');
+  };
   useEffect(() => {
-    const timer = setTimeout(() => search(text.trim()), TYPING_PAUSE_MS);
+    const timer = setTimeout(() => void searchUnlessKey(text.trim()), TYPING_PAUSE_MS);
     return () => clearTimeout(timer);
   }, [text]);
-  return html`<${SearchForm} text=${text} onText=${setText} onSearch=${search} ...${attributes} />`;
+  return html`<${SearchForm} text=${text} onText=${setText} onSearch=${searchUnlessKey} ...${attributes} />`;
 }
 
 /** A filter in the address, with its choices. The empty value is none. */
@@ -207,28 +223,46 @@ export function queryFilter(name: string, label: string, options: readonly Selec
   return html`<${Select} aria-label=${label} options=${options} value=${query[name] ?? ''} onChange=${onChange} />`;
 }
 
-const narrow = matchMedia('(max-width: 1100px)');
+interface MenuProps {
+  readonly label: string;
+  readonly text: ComponentChildren;
+  readonly children: ComponentChildren;
+}
 
-type RowAction = readonly [label: string, run: () => void];
-
-/** The actions on one row: buttons, or where these need more than a line, a menu. */
-export function RowActions({ label, actions }: { label: string; actions: readonly RowAction[] }) {
-  const [isNarrow, setIsNarrow] = useState(narrow.matches);
-  useWindowEvents(() => setIsNarrow(narrow.matches), 'resize');
+/** A button that shows more, until the focus leaves it. */
+export function Menu({ label, text, children }: MenuProps) {
   const menu = useRef<HTMLDetailsElement>(null);
   const close = () => menu.current?.removeAttribute('open');
-  const buttons = actions.map(([action, run]) => {
-    const onClick = () => {
-      close();
+  const onFocusOut = ({ relatedTarget }: FocusEvent) => menu.current?.contains(relatedTarget as Node | null) || close();
+  return html`<details ref=${menu} class="menu" onFocusOut=${onFocusOut} onKeyDown=${({ key }: KeyboardEvent) => key === 'Escape' && close()}>
+    <summary aria-label=${label} title=${label}>${text}</summary><div>${children}</div>
+  </details>`;
+}
+
+export type Action = readonly [label: string, run: () => void, isDangerous?: boolean | undefined];
+
+/** Buttons for actions. `of`: what they act on, for screen readers. */
+export function actionButtons(actions: readonly Action[], of?: string) {
+  return actions.map(([label, run, isDangerous]) => {
+    const onClick = ({ currentTarget }: Event) => {
+      // A menu is closed, and its button has the focus after the dialog that opens.
+      const menu = (currentTarget as HTMLElement).closest<HTMLDetailsElement>('.menu');
+      menu?.querySelector('summary')?.focus();
+      menu?.removeAttribute('open');
       run();
     };
-    return html`<button type="button" aria-label=${`${action} ${label}`} onClick=${onClick}>${action}</button>`;
+    return html`<button type="button" class=${isDangerous ? 'danger' : ''} aria-label=${of && `${label} ${of}`} onClick=${onClick}>${label}</button>`;
   });
-  if (!isNarrow) return html`<span class="row-actions">${buttons}</span>`;
-  const onFocusOut = ({ relatedTarget }: FocusEvent) => menu.current?.contains(relatedTarget as Node | null) || close();
-  return html`<details ref=${menu} class="row-menu" onFocusOut=${onFocusOut} onKeyDown=${({ key }: KeyboardEvent) => key === 'Escape' && close()}>
-    <summary aria-label=${`Actions on ${label}`}>Actions</summary><div>${buttons}</div>
-  </details>`;
+}
+
+const narrow = matchMedia('(max-width: 1100px)');
+
+/** The actions on one row: buttons, or where these need more than a line, a menu. */
+export function RowActions({ label, actions }: { label: string; actions: readonly Action[] }) {
+  const [isNarrow, setIsNarrow] = useState(narrow.matches);
+  useWindowEvents(() => setIsNarrow(narrow.matches), 'resize');
+  const buttons = actionButtons(actions, label);
+  return html`<span class="row-actions">${isNarrow ? html`<${Menu} label=${`Actions on ${label}`} text="⋯">${buttons}<//>` : buttons}</span>`;
 }
 
 export function inputValue(event: Event): string {

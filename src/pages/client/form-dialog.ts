@@ -3,7 +3,7 @@ import { html } from 'htm/preact';
 import { type ComponentChildren, createContext } from 'preact';
 import { useContext, useState } from 'preact/hooks';
 import type { Failure } from './api.ts';
-import { Command, Field, inputValue, Problem, Select, type SelectOption } from './components.ts';
+import { actionButtons, Command, Field, inputValue, Problem, Select, type SelectOption } from './components.ts';
 import { announce, Dialog } from './dialog.ts';
 import { type CommandOptions, entryOf, localInputTime, tollgate } from './format.ts';
 import { useAction } from './hooks.ts';
@@ -28,6 +28,8 @@ interface FieldDescription {
   readonly preset?: string | undefined;
   /** In place of an input. Items of a list are between spaces. */
   readonly control?: (props: ControlProps) => ComponentChildren;
+  /** Texts of buttons that fill the field in, with what they enter. */
+  readonly presets?: () => readonly (readonly [label: string, text: string])[];
   /** Attributes of the input, such as `required`. */
   readonly input?: Readonly<Record<string, string | number | boolean>>;
 }
@@ -101,7 +103,9 @@ export function FormDialog({ form, onClose }: { form: FormDescription; onClose: 
         const enter = (text: string) => setTexts({ ...texts, [field.name]: text });
         const onInput = (event: Event) => enter(inputValue(event));
         if (field.control) return field.control({ text: texts[field.name] ?? '', enter, fault: faults?.[field.name] });
-        return html`<${Field} label=${field.label} hint=${field.hint} fault=${faults?.[field.name]}><${Input} field=${field} text=${texts[field.name]} isWrong=${faults !== undefined && field.name in faults} onInput=${onInput} /><//>`;
+        const presets = field.presets?.().map(([label, text]) => [label, () => enter(text)] as const);
+        return html`<${Field} label=${field.label} hint=${field.hint} fault=${faults?.[field.name]}><${Input} field=${field} text=${texts[field.name]} isWrong=${faults !== undefined && field.name in faults} onInput=${onInput} /><//>
+          ${presets && html`<div class="presets">${actionButtons(presets)}</div>`}`;
       })}
       ${note?.({ texts, change })}
       ${failure && !faults && html`<${Problem} failure=${failure} />`}

@@ -55,6 +55,19 @@ export function localInputTime(time: string): string {
   return new Date(ms - new Date(ms).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
+const toInput = (time: Date) => localInputTime(time.toISOString());
+
+/** Ends that are often wanted, as values of an input of type datetime-local. */
+export function nextEnds(): readonly (readonly [label: string, text: string])[] {
+  const friday = new Date();
+  friday.setHours(18, 0, 0, 0);
+  while (friday.getDay() !== 5 || friday.getTime() <= Date.now()) friday.setDate(friday.getDate() + 1);
+  return [
+    ['until Friday 18:00', toInput(friday)],
+    ['7 days', toInput(new Date(Date.now() + 7 * DAY_MS))],
+  ];
+}
+
 const SECOND = ['second', 1, 's'] as const;
 const UNITS = [['day', 86_400, 'days'], ['hour', 3600, 'h'], ['minute', 60, 'min'], SECOND] as const;
 
@@ -105,6 +118,9 @@ const UNKNOWN = {
   advice: 'The response to the client names the fault in its detail.',
   remedy: 'See `detail` in the response.',
 };
+
+/** The codes of refusals, with their titles. */
+export const REFUSAL_TITLES = Object.entries<ProblemEntry>(PROBLEMS).map(([code, { title }]) => [code, title] as const);
 
 /** Returns the title of a refusal, what an operator can do (`advice`), and what the client can do (`remedy`). */
 export const refusalOf = (code: string) => ({ ...UNKNOWN, ...entryOf<ProblemEntry>(PROBLEMS, code) });

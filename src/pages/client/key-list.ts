@@ -37,7 +37,7 @@ export function KeyList<Key extends ListedKey>(props: KeyListProps<Key>) {
   const actionsOf = (key: Key) => {
     const isOffered = (label: string) => key.state === 'live' || (key.state === 'rotated' && label !== 'Rotate');
     const actions = Object.entries(forms).flatMap(([label, formOf]) =>
-      isOffered(label) ? [[label, () => setForm(formOf(key))] as const] : [],
+      isOffered(label) ? [[label, () => setForm(formOf(key)), label === 'Revoke'] as const] : [],
     );
     return actions.length > 0 && html`<${RowActions} label=${key.name ?? key.id} actions=${actions} />`;
   };
@@ -101,12 +101,13 @@ function limitOf({ state, requests_per_hour: limit, used }: ListedKey) {
 /** Of another program's text that is no time, null. */
 const timeOf = (at: string | null) => Date.parse(at ?? '') || null;
 
-const TONES = { live: 'good', rotated: 'warn', expired: 'bad', revoked: 'quiet' } as const;
+const TONES = { rotated: 'warn', expired: 'bad', revoked: 'quiet' } as const;
 const EXPIRES_SOON_MS = 7 * DAY_MS;
 
 function keyState({ state, expires_at: at }: ListedKey) {
   if (state === 'rotated' && at !== null)
     return html`${badge('warn', 'rotated')} <small>works until ${time(at)}</small>`;
-  const expiresSoon = state === 'live' && at !== null && Date.parse(at) < Date.now() + EXPIRES_SOON_MS;
-  return expiresSoon ? badge('warn', 'expires soon') : badge(TONES[state], state);
+  if (state !== 'live') return badge(TONES[state], state);
+  const expiresSoon = at !== null && Date.parse(at) < Date.now() + EXPIRES_SOON_MS;
+  return expiresSoon ? badge('warn', 'expires soon') : state;
 }

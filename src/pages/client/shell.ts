@@ -19,17 +19,12 @@ interface ShellProps {
   /** The heading, and what is above it. */
   readonly heading: string;
   readonly above?: ComponentChildren;
-  /** What does not respond, and what is old; by default in the words of operators. */
-  readonly outageText?: string;
+  /** What the page is about, if pages with one heading may be about different things. */
+  readonly subject?: string | undefined;
   readonly children: ComponentChildren;
 }
 
-const OUTAGE_TEXTS = {
-  store: 'The store does not respond. What is read from it',
-  gateway: 'The gateway cannot be reached. Everything here',
-};
-
-export function Shell({ site, brand, pages, current, tools, heading, above, outageText, children }: ShellProps) {
+export function Shell({ site, brand, pages, current, tools, heading, above, subject = heading, children }: ShellProps) {
   const outage = useOutage();
   const header = useRef<HTMLElement>(null);
   useEffect(() => {
@@ -58,10 +53,10 @@ export function Shell({ site, brand, pages, current, tools, heading, above, outa
       </div>
       ${
         outage &&
-        html`<p class="outage" role="alert">${outageText ?? OUTAGE_TEXTS[outage.of]} is as of ${clockTime(outage.sinceMs)}; trying again.</p>`
+        html`<p class="outage" role="alert">${outage.of === 'store' ? 'The store does not respond. What is read from it' : 'The gateway cannot be reached. Everything here'} is as of ${clockTime(outage.sinceMs)}; trying again.</p>`
       }
     </header>
-    <main id="main" tabindex="-1" class=${outage ? `stale ${outage.of}` : ''} key=${heading}>
+    <main id="main" tabindex="-1" class=${outage ? `stale ${outage.of}` : ''} key=${subject}>
       ${above}<h1 tabindex="-1">${heading}</h1>${children}
     </main>
     <${Announcements} />`;

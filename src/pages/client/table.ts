@@ -3,6 +3,7 @@ import { html } from 'htm/preact';
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import { Empty, inputValue, Loading, Problem, Select } from './components.ts';
+import { saveCsv } from './csv.ts';
 import { clockTime, count } from './format.ts';
 import type { List } from './resources.ts';
 
@@ -20,15 +21,26 @@ interface TableProps<T> {
   readonly rows: readonly T[];
   /** Of rows with links or buttons, which keep the focus when rows move. */
   readonly keyOf?: (row: T) => string;
-  /** What is shown without rows. */
+  /** What is shown without rows, such as the next step. */
   readonly empty?: ComponentChildren;
+  /** Offers the rows as CSV. */
+  readonly hasCsv?: boolean;
   /** The title of the column by which the rows are sorted, after "-" if the greatest is first. Empty: not sorted. */
   readonly sort?: string;
   /** Undefined: the rows cannot be sorted. */
   readonly onSort?: (sort: string) => void;
 }
 
-export function table<T>({ label, columns, rows, keyOf, empty, sort = '', onSort }: TableProps<T>) {
+export function table<T extends object>({
+  label,
+  columns,
+  rows,
+  keyOf,
+  empty,
+  hasCsv,
+  sort = '',
+  onSort,
+}: TableProps<T>) {
   if (rows.length === 0) return html`<${Empty}>${empty}<//>`;
   const header = ([title, , kind, sortBy]: Column<T>) => {
     if (!sortBy || !onSort) return html`<th role="columnheader" scope="col" class=${kind}>${title}</th>`;
@@ -51,8 +63,12 @@ export function table<T>({ label, columns, rows, keyOf, empty, sort = '', onSort
         </tr>`,
       )}
     </tbody>
-  </table>`;
+  </table>
+  ${hasCsv && html`<div>${csvButton(label, rows)}</div>`}`;
 }
+
+const csvButton = (label: string, rows: readonly object[]) =>
+  html`<button type="button" class="small" aria-label=${`${label} as CSV`} onClick=${() => saveCsv(label, rows)}>CSV</button>`;
 
 const COLLATOR = new Intl.Collator('en', { numeric: true });
 
@@ -85,11 +101,13 @@ export function Progress({ what, stop }: { what: string; stop: List<unknown>['st
 interface ListTableProps<T> extends Omit<TableProps<T>, 'rows' | 'keyOf'> {
   readonly list: List<T>;
   readonly keyOf: (row: T) => string;
+  /** Returns what the CSV has for the rows that are shown, if not these. */
+  readonly csvOf?: (rows: readonly T[]) => readonly object[];
   /** What all rows together are, beside their number. */
   readonly total?: (rows: readonly T[]) => string;
 }
 
-export function listTable<T>({ list, total, ...props }: ListTableProps<T>) {
+export function listTable<T extends object>({ list, total, csvOf = (rows) => rows, ...props }: ListTableProps<T>) {
   const { isLoading, isComplete, failure, asOfMs, shown } = list;
   const { keyOf, columns, sort = '', onSort } = props;
   // A record may be on two pages.
@@ -113,7 +131,8 @@ export function listTable<T>({ list, total, ...props }: ListTableProps<T>) {
         ? html`<${Progress} what=${progress} stop=${list.calls > 0 && list.stop} />`
         : !failure &&
           html`<p class="more">
-            <span class="quiet">${all.length > 0 && numbers}${isComplete && all.length > 0 && total?.(all)}${asOfMs !== undefined && html`${all.length > 0 && ', '}as of ${clockTime(asOfMs)} <button type="button" class="refresh" onClick=${list.reload}>Refresh</button>`}</span>
+            <span class="quiet">${all.length > 0 && numbers}${isComplete && all.length > 0 && total?.(all)}${asOfMs !== undefined && html`${all.length > 0 && ', '}as of ${clockTime(asOfMs)} <button type="button" class="small" onClick=${list.reload}>Refresh</button>`}
+            ${rows.length > 0 && csvButton(props.label, csvOf(rows))}</span>
             ${(isRest || !isComplete) && html`<span class="actions"><button type="button" onClick=${list.more}>Show more</button>${!isComplete && html`<button type="button" onClick=${list.all}>Count all</button>`}</span>`}
           </p>`
     }

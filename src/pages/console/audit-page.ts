@@ -4,13 +4,13 @@ import { useContext, useState } from 'preact/hooks';
 import { type AuditRow, auditRowsOf } from '../../api/admin/audit-rows.ts';
 import type { AuditAction, AuditDocument } from '../../api/admin/responses.ts';
 import { address, call, pathWith, type RequestOf } from '../client/api.ts';
-import { badge, Command, FilterField, inputValue, queryFilter, time } from '../client/components.ts';
+import { badge, CommandMenu, FilterField, inputValue, queryFilter, time } from '../client/components.ts';
 import { FormButton, type FormDescription, MayWrite } from '../client/form-dialog.ts';
-import { count, DAY_MS, entryOf, localInputTime, shortened, tollgate } from '../client/format.ts';
+import { count, DAY_MS, entryOf, localInputTime, tollgate } from '../client/format.ts';
 import { useList, useResource } from '../client/resources.ts';
-import { at, type Place, searchAddress, setQuery } from '../client/router.ts';
+import { at, type Place, setQuery } from '../client/router.ts';
 import { type Column, listTable } from '../client/table.ts';
-import { CUSTOMER_COLUMN, customerLink } from './customer-link.ts';
+import { CUSTOMER_COLUMN, customerLink, idLink } from './customer-link.ts';
 
 const ACTIONS: Readonly<Record<AuditAction, string>> = {
   'customer.create': 'Customer created',
@@ -53,6 +53,8 @@ export function AuditPage({ query }: Place) {
   const range = { from: startOf(from), to: startOf(to, 1) };
   const date = (name: string, label: string) =>
     html`<label>${label} <input type="date" value=${query[name] ?? ''} onChange=${(event: Event) => setQuery({ [name]: inputValue(event) })} /></label>`;
+  const onLogins = (event: Event) =>
+    setQuery({ logins: (event.currentTarget as HTMLInputElement).checked ? 'shown' : undefined });
   const days = (label: string, first: number, last: number) =>
     html`<button type="button" onClick=${() => setQuery({ from: dateOf(first), to: dateOf(last) })}>${label}</button>`;
   return html`
@@ -61,19 +63,29 @@ export function AuditPage({ query }: Place) {
       ${queryFilter('action', 'Action', [['', 'All actions'], ...Object.entries(ACTIONS)], query)}
       ${date('from', 'From')} ${date('to', 'to')}
       ${days('Today', 0, 0)} ${days('Yesterday', 1, 1)} ${days('7 days', 6, 0)}
+      <label><input type="checkbox" checked=${query.logins === 'shown'} onChange=${onLogins} /> Console logins</label>
+      <span class="actions"><${CommandMenu} line=${tollgate('audit', { customer, action, ...range })} /></span>
     </div>
-    <${AuditList} filter=${{ customer, action, ...range }} withCustomer />
-    <${Command} line=${tollgate('audit', { customer, action, ...range })} />`;
+    <${AuditList} filter=${{ customer, action, ...range }} withCustomer withLogins=${query.logins === 'shown'} />`;
 }
 
 type AuditFilter = RequestOf<'GET /admin/v1/audit'>['query'] & object;
 
-function AuditList({ filter, withCustomer = false }: { filter: AuditFilter; withCustomer?: boolean }) {
+interface AuditListProps {
+  readonly filter: AuditFilter;
+  readonly withCustomer?: boolean;
+  /** Logins are many, and change nothing. */
+  readonly withLogins?: boolean;
+}
+
+function AuditList({ filter, withCustomer = false, withLogins = false }: AuditListProps) {
   const mayWrite = useContext(MayWrite);
   const isFiltered = Boolean(filter.customer || filter.action);
+  const isShown = ({ action }: AuditDocument) => withLogins || action === filter.action || action !== 'session.create';
+  const rowsOf = (read: readonly AuditDocument[]) => auditRowsOf(read.filter(isShown));
   const entries = useList(address('GET /admin/v1/audit', { query: filter }), {
     isFiltered,
-    numberOf: (read) => auditRowsOf(read).length,
+    numberOf: (read) => rowsOf(read).length,
   });
   const undo = (entry: AuditDocument) =>
     undoOf(entry).length > 0 &&
@@ -83,21 +95,25 @@ function AuditList({ filter, withCustomer = false }: { filter: AuditFilter; with
     ['Who', ({ actor, from }) => html`<span>${actor} <small class="quiet">${from}</small></span>`],
     ['What', what],
     ...(withCustomer ? [CUSTOMER_COLUMN] : []),
-    ['Key', ({ key_id }) => key_id && keyLink(key_id)],
     ['Change', changeOf],
     ...(mayWrite ? [['Undo', undo] as const] : []),
   ];
-  const list = { ...entries, rows: auditRowsOf(entries.rows) };
-  return listTable({ label: 'Audit', list, keyOf: ({ id }) => id, empty: 'No entries.', columns });
+  const list = { ...entries, rows: rowsOf(entries.rows) };
+  const csvOf = (rows: readonly AuditRow[]) => rows.flatMap((row) => row.entries);
+  return listTable({
+    label: 'Audit',
+    list,
+    keyOf: ({ id }) => id,
+    empty: 'No entries: choose other dates or filters.',
+    csvOf,
+    columns,
+  });
 }
 
-function what({ action, entries: { length } }: AuditRow) {
+function what({ action, key_id: key, entries: { length } }: AuditRow) {
   const text = entryOf(ACTIONS, action) ?? action;
-  return html`<span title=${action}>${length > 1 && `${count(length)} × `}${text}</span>`;
+  return html`<span title=${action}>${length > 1 && `${count(length)} × `}${text}</span> ${key && idLink(key)}`;
 }
-
-const keyLink = (id: string) =>
-  html`<a href=${searchAddress(id)} title=${id}><code class="id">${shortened(id)}</code></a>`;
 
 const changeOf = (row: AuditRow) =>
   row.entries.length === 1 ? html`<small>${changes(row)}</small>` : html`<${Entries} row=${row} />`;
@@ -108,7 +124,7 @@ function Entries({ row }: { row: AuditRow }) {
   const [isOpen, setIsOpen] = useState(false);
   const onToggle = (event: Event) => setIsOpen((event.currentTarget as HTMLDetailsElement).open);
   return html`<details onToggle=${onToggle}><summary>${count(entries.length)} entries</summary>
-    ${isOpen && html`<ul class="changes">${entries.map((each) => html`<li>${!row.customer && each.customer && customerLink(each.customer, each.customer_name)}${each.key_id && keyLink(each.key_id)} <small>${changes(each)}</small></li>`)}</ul>`}
+    ${isOpen && html`<ul class="changes">${entries.map((each) => html`<li>${!row.customer && each.customer && customerLink(each.customer, each.customer_name)}${each.key_id && idLink(each.key_id)} <small>${changes(each)}</small></li>`)}</ul>`}
   </details>`;
 }
 
@@ -125,7 +141,7 @@ const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 function valueText(value: Values[string] | undefined) {
   if (typeof value === 'number') return count(value);
   if (typeof value !== 'string') return WORDS[String(value)];
-  if (/^key_\w+$/.test(value)) return keyLink(value);
+  if (/^key_\w+$/.test(value)) return idLink(value);
   const limit = limitIn(value);
   if (limit) return html`${count(limit.requests_per_hour)} until ${time(limit.until)}`;
   return TIME.test(value) ? time(value) : value;

@@ -28,7 +28,7 @@ function lastReload({ config }: StatusDocument) {
       ['Matches the file since', time(loaded_at)],
     ])}
     ${last === null && html`<p class="quiet">The file has not changed since the start.</p>`}
-    ${last && html`<p>Last reload ${time(last.at)}: ${badge(last.error === null ? 'good' : 'bad', last.result.replaceAll('_', ' '))}</p>`}
+    ${last && html`<p>Last reload ${time(last.at)}: ${last.error === null ? resultText(last.result) : badge('bad', resultText(last.result))}</p>`}
     ${
       last?.error &&
       html`<div class="problem" role="alert"><strong>The file was refused. The former configuration is still running.</strong>
@@ -42,6 +42,8 @@ function lastReload({ config }: StatusDocument) {
       <ul class="changes">${last.changes.map((text) => html`<li><code>${text}</code></li>`)}</ul></details>`
     }`;
 }
+
+const resultText = (result: string) => result.replaceAll('_', ' ');
 
 /** A line as `file:line: path: message`, with the place set apart. */
 function faultOf(line: string) {

@@ -4,7 +4,7 @@ import type { ConfigDocument, CustomerDocument } from '../../api/admin/responses
 import { call } from '../client/api.ts';
 import { badge } from '../client/components.ts';
 import type { FormDescription, FormInput } from '../client/form-dialog.ts';
-import { count, entryOf, limitText } from '../client/format.ts';
+import { count, entryOf, limitText, nextEnds } from '../client/format.ts';
 import { NAME } from '../client/key-fields.ts';
 import { at, navigate } from '../client/router.ts';
 
@@ -99,7 +99,7 @@ export function changeCustomer(customer: CustomerDocument, plans: Plans, used: n
   };
 }
 
-const UNTIL = { name: 'until', label: 'Until', kind: 'time' } as const;
+export const UNTIL = { name: 'until', label: 'Until', kind: 'time', presets: nextEnds } as const;
 
 /** A limit that ends by itself. */
 export function limitForATime({ id, temporary_limit: present }: CustomerDocument): FormDescription {

@@ -3,14 +3,16 @@ import { html } from 'htm/preact';
 import type { CustomerDocument } from '../../api/admin/responses.ts';
 import { badge } from '../client/components.ts';
 import { shortened } from '../client/format.ts';
-import { at } from '../client/router.ts';
+import { at, searchAddress } from '../client/router.ts';
 import type { Column } from '../client/table.ts';
 
-/** The id with the name beside it, on one line. */
-export function customerLink(id: string, name?: string | null) {
-  return html`<span class="customer" title=${name ? `${id}, ${name}` : id}>
-    <a class="name" href=${at('customers', id)}>${shortened(id)}</a>${name && html` <span class="quiet">${name}</span>`}</span>`;
-}
+/** The name, or the id of a customer without one. */
+export const customerLink = (id: string, name: string | null = null) =>
+  html`<a class="name" href=${at('customers', id)} title=${name ? `${name}, ${id}` : id}>${name || shortened(id)}</a>`;
+
+/** Of a key or a request, to what the search finds of it. */
+export const idLink = (id: string) =>
+  html`<a href=${searchAddress(id)} title=${id}><code class="id">${shortened(id)}</code></a>`;
 
 interface NamedCustomer {
   /** Null: of several customers. */
@@ -20,13 +22,15 @@ interface NamedCustomer {
 
 export const CUSTOMER_COLUMN: Column<NamedCustomer> = [
   'Customer',
-  ({ customer, customer_name: name }) => customer && customerLink(customer, name),
+  ({ customer: id, customer_name: name }) =>
+    id &&
+    html`<span class="customer">${customerLink(id, name)} <small>${name ? shortened(id) : 'no name'}</small></span>`,
   undefined,
   ({ customer, customer_name: name }) => name ?? customer,
 ];
 
-export function customerState({ suspended }: { suspended: boolean }) {
-  return suspended ? badge('bad', 'suspended') : badge('good', 'active');
+export function suspendedBadge({ suspended }: { suspended: boolean }) {
+  return suspended && html` ${badge('bad', 'suspended')}`;
 }
 
 /** The plan of a record, unless it was renamed or dropped since. */

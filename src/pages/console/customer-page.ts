@@ -1,9 +1,22 @@
 /** One customer: its limit and what sets it, its usage, why it is refused, and its keys. */
 import { html } from 'htm/preact';
+import { useContext, useEffect, useState } from 'preact/hooks';
 import type { CustomerDocument, ExplanationDocument } from '../../api/admin/responses.ts';
 import { address } from '../client/api.ts';
-import { Empty, facts, loaded, Panel, time, timeAgo, usageBar, withTimes } from '../client/components.ts';
-import { FormButton } from '../client/form-dialog.ts';
+import {
+  actionButtons,
+  CopyButton,
+  Empty,
+  facts,
+  loaded,
+  Menu,
+  Panel,
+  time,
+  timeAgo,
+  usageBar,
+  withTimes,
+} from '../client/components.ts';
+import { FormButton, type FormDescription, FormDialog, MayWrite } from '../client/form-dialog.ts';
 import { count, duration, limitText, refusalOf, tollgate } from '../client/format.ts';
 import { POLL_MS, useList, useResource } from '../client/resources.ts';
 import { at, type Place } from '../client/router.ts';
@@ -18,12 +31,25 @@ import {
   resetUsage,
   suspendCustomer,
 } from './customer-forms.ts';
-import { customerState, limitSource } from './customer-link.ts';
+import { limitSource, suspendedBadge } from './customer-link.ts';
 import { KeyTable, newKey } from './keys-page.ts';
 import { testNotice } from './notices-page.ts';
+import { LastRequests } from './requests.ts';
 
-export function CustomerPage({ id, query }: { id: string; query: Place['query'] }) {
+export type CustomerName = Pick<CustomerDocument, 'id' | 'name'>;
+
+interface CustomerPageProps {
+  readonly id: string;
+  readonly query: Place['query'];
+  /** Called with what the heading of the page needs. */
+  readonly onName: (customer: CustomerName) => void;
+}
+
+export function CustomerPage({ id, query, onName }: CustomerPageProps) {
   const customer = useResource(address('GET /admin/v1/customers/:id', { id }));
+  useEffect(() => {
+    if (customer.data) onName(customer.data);
+  }, [customer.data]);
   if (customer.failure?.code === 'not_found') {
     return html`<${Empty}>There is no customer with this id. Ids are case-sensitive. <a href=${at('customers')}>All customers</a><//>`;
   }
@@ -38,30 +64,44 @@ function Details({ record, query }: { record: CustomerDocument; query: Place['qu
   const used = explanation.data?.usage?.used;
   const hasPortal = Boolean(config.data?.portal);
   return html`
-    <div class="toolbar">
-      <span>${record.name}</span>
-      ${customerState(record)} ${record.suspended_until && html`until ${time(record.suspended_until)}`}
+    <div class="toolbar subtitle">
+      <code>${id}</code> <${CopyButton} text=${id} label="Copy id" />
+      ${suspendedBadge(record)} ${record.suspended_until && html`until ${time(record.suspended_until)}`}
       ${record.notify_url && html`<span class="quiet">notices to ${record.notify_url}</span>`}
       <span class="actions">
-        <${FormButton} label="Change" form=${() => changeCustomer(record, config.data?.plans ?? {}, used)} disabled=${config.data === undefined} />
-        <${FormButton} label="Limit for a time" form=${() => limitForATime(record)} />
-        <${FormButton} label="Reset usage" form=${() => resetUsage(record)} />
-        <${FormButton} label=${record.suspended ? 'Reactivate' : 'Suspend'} form=${() => suspendCustomer(record)} />
         ${hasPortal && html`<${FormButton} label="Open as this customer" form=${() => openPortal(record)} />`}
-        ${record.notify_url && html`<${FormButton} label="Test notice" form=${() => testNotice(id)} />`}
-        <${FormButton} label="Delete" form=${() => deleteCustomer(record)} />
+        <${FormButton} label="Limit for a time" form=${() => limitForATime(record)} />
+        ${record.suspended && html`<${FormButton} label="Reactivate" form=${() => suspendCustomer(record)} />`}
+        <${FormButton} label="Change" form=${() => changeCustomer(record, config.data?.plans ?? {}, used)} disabled=${config.data === undefined} isPrimary />
+        <${RareActions} record=${record} />
       </span>
     </div>
     <div class="grid">
       <${Panel} title="Limit and usage" command=${tollgate('explain', id)}>${loaded(explanation, limitAndUsage)}<//>
       <${Panel} title="Is it refused?">${loaded(explanation, whyRefused)}<//>
+      <${LastRequests} customer=${id} query=${query} />
       <${UsageHistory} customer=${id} limit=${record.limit ?? undefined} refusals=${refusedInRange} />
       <${Panel} title="Keys" wide command=${tollgate('keys', 'list', id)}
         actions=${html`<${FormButton} label="New key" form=${() => newKey(id)} isPrimary />`}>
-        <${KeyTable} list=${keys} sort=${query.sort || 'Created'} empty="No keys. Without one, the customer cannot send requests." />
+        <${KeyTable} list=${keys} sort=${query.sort || 'Created'} empty="No keys yet. Create the first with “New key”: without one, the customer cannot send requests." />
       <//>
       <${Panel} title="Changes" wide command=${tollgate('audit', { customer: id })}><${CustomerAudit} id=${id} /><//>
     </div>`;
+}
+
+/** What is rarely done, or cannot be undone. */
+function RareActions({ record }: { record: CustomerDocument }) {
+  const [formOf, setFormOf] = useState<{ of: (record: CustomerDocument) => FormDescription }>();
+  if (!useContext(MayWrite)) return null;
+  const actions = [
+    ['Reset usage', resetUsage],
+    ...(record.notify_url ? [['Test notice', ({ id }: CustomerDocument) => testNotice(id)] as const] : []),
+    ...(record.suspended ? [] : [['Suspend', suspendCustomer] as const]),
+    ['Delete', deleteCustomer, true],
+  ] as const;
+  const buttons = actions.map(([label, of, isDangerous]) => [label, () => setFormOf({ of }), isDangerous] as const);
+  return html`<${Menu} label="More actions" text="⋯">${actionButtons(buttons)}<//>
+    ${formOf && html`<${FormDialog} form=${formOf.of(record)} onClose=${() => setFormOf(undefined)} />`}`;
 }
 
 function limitAndUsage(explanation: ExplanationDocument) {
@@ -116,6 +156,7 @@ function whyRefused({ admitted, verdict, refusals }: ExplanationDocument) {
     label: 'Refusals of the last hour',
     rows: refusals,
     empty: 'None of its requests was refused in the last hour.',
+    hasCsv: true,
     columns: [
       [
         'Refused because',

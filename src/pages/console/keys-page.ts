@@ -2,7 +2,7 @@
 import { html } from 'htm/preact';
 import type { KeyDocument } from '../../api/admin/responses.ts';
 import { address, call, type ReplyOf } from '../client/api.ts';
-import { Command, queryFilter, type SelectOption } from '../client/components.ts';
+import { CommandMenu, queryFilter, type SelectOption } from '../client/components.ts';
 import { FormButton, type FormDescription } from '../client/form-dialog.ts';
 import { tollgate } from '../client/format.ts';
 import { EXPIRES, GRACE, limitField, NAME, restrictionFields, showKey, titleOf } from '../client/key-fields.ts';
@@ -31,10 +31,12 @@ export function KeysPage({ query }: Place) {
     <div class="toolbar">
       ${queryFilter('expiring', 'Expiry', EXPIRIES, query)}
       ${queryFilter('unused', 'Use', USES, query)}
-      <${FormButton} label="New key" form=${() => newKey()} isPrimary />
+      <span class="actions">
+        <${FormButton} label="New key" form=${() => newKey()} isPrimary />
+        ${!(expiring && unused) && html`<${CommandMenu} line=${command} />`}
+      </span>
     </div>
-    <${KeyTable} list=${list} sort=${sort} withCustomer empty=${isFiltered ? 'No key matches.' : 'There are no keys yet.'} />
-    ${!(expiring && unused) && html`<${Command} line=${command} />`}`;
+    <${KeyTable} list=${list} sort=${sort} withCustomer empty=${isFiltered ? 'No key matches: choose other days.' : 'There are no keys yet. Create the first with “New key”.'} />`;
 }
 
 const FORMS = { Rotate: rotateKey, Change: changeKey, Revoke: revokeKey };

@@ -11,16 +11,17 @@ import { useAction, useWindowEvents } from '../client/hooks.ts';
 import { KeyHeader } from '../client/key-fields.ts';
 import { at, followLinks, keepScroll, navigate, type Place, searchAddress, usePlace } from '../client/router.ts';
 import { Shell } from '../client/shell.ts';
+import { possibleKeys } from '../client/whole-keys.ts';
 import { AuditPage } from './audit-page.ts';
 import { ConfigurationPage } from './configuration-page.ts';
-import { CustomerPage } from './customer-page.ts';
+import { type CustomerName, CustomerPage } from './customer-page.ts';
 import { CustomersPage } from './customers-page.ts';
 import { KeysPage } from './keys-page.ts';
 import { LimitsPage } from './limits-page.ts';
 import { LoginPage } from './login-page.ts';
 import { NoticesPage } from './notices-page.ts';
 import { OverviewPage } from './overview-page.ts';
-import { mayBeSecret, SearchPage } from './search-page.ts';
+import { SearchPage } from './search-page.ts';
 
 const PAGES: Readonly<Record<string, readonly [title: string, page: ComponentType<Place>]>> = {
   '': ['Overview', OverviewPage],
@@ -61,14 +62,16 @@ function App() {
 function Pages({ session, logOut }: { session: SessionDocument; logOut: () => void }) {
   const place = usePlace();
   const [secret, setSecret] = useState('');
+  const [named, setNamed] = useState<CustomerName>();
   const [section = '', customer] = place.segments;
   const { installation } = session;
   const searched = section === 'search' ? (place.query.text ?? secret) : '';
   const shown = () => {
     if (section === 'search') return ['Search', html`<${SearchPage} key=${searched} text=${searched} />`] as const;
     if (section === 'customers' && customer) {
-      const above = html`<p class="breadcrumb"><a href=${at('customers')}>Customers</a></p>`;
-      return [customer, html`<${CustomerPage} id=${customer} query=${place.query} />`, above] as const;
+      const above = html`<small><a href=${at('customers')}>Customers</a></small>`;
+      const name = (named?.id === customer && named.name) || customer;
+      return [name, html`<${CustomerPage} id=${customer} query=${place.query} onName=${setNamed} />`, above] as const;
     }
     const [title, Page] = entryOf(PAGES, section) ?? ['Not found', NotFound];
     return [title, html`<${Page} ...${place} />`] as const;
@@ -84,25 +87,34 @@ function Pages({ session, logOut }: { session: SessionDocument; logOut: () => vo
     </div>`;
   const pages = Object.entries(PAGES).map(([name, [title]]) => [name, title]);
   return html`<${Shell} site=${installation?.name ?? 'Tollgate'} brand=${brand} pages=${pages} current=${section}
-    tools=${tools} heading=${heading} above=${above}>${content}<//>`;
+    tools=${tools} heading=${heading} subject=${customer} above=${above}>${content}<//>`;
 }
 
 function NotFound() {
   return html`<${Empty}>The console has no such page. <a href=${at()}>Overview</a><//>`;
 }
 
-/** Searches for every identifier that the console shows. A whole key gets neither into the address nor stays in the field. */
+/** Searches for what the console shows. A whole key gets neither into the address nor stays in the field. */
 function Search({ searched = '', onSecret }: { searched?: string; onSecret: (text: string) => void }) {
   const [text, setText] = useState(searched);
   useEffect(() => setText(searched), [searched]);
   const search = (wanted: string) => {
-    const isSecret = mayBeSecret(wanted);
-    onSecret(isSecret ? wanted : '');
-    if (wanted) navigate(isSecret ? at('search') : searchAddress(wanted));
-    if (isSecret) setText('');
+    const mayHaveKey = possibleKeys(wanted).length > 0;
+    onSecret(mayHaveKey ? wanted : '');
+    if (wanted) navigate(mayHaveKey ? at('search') : searchAddress(wanted));
+    if (mayHaveKey) setText('');
   };
+  useWindowEvents((event) => {
+    const { key, ctrlKey, metaKey, altKey, target } = event as KeyboardEvent;
+    const isTyped = target instanceof Element && target.closest('input, textarea, select, dialog');
+    if (key !== '/' || ctrlKey || metaKey || altKey || isTyped) return;
+    event.preventDefault();
+    const field = document.querySelector<HTMLInputElement>('.find input');
+    field?.focus();
+    field?.select();
+  }, 'keydown');
   return html`<div class="find" role="search"><${SearchForm} text=${text} onText=${setText} onSearch=${search} autocomplete="off" spellcheck=${false}
-    aria-label="Find a customer, key, notice or request" placeholder="Customer, key or any id" /></div>`;
+    aria-label="Find a customer, key, notice or request" aria-keyshortcuts="/" title="Press / to type here" placeholder="Name, key or any id" /></div>`;
 }
 
 const ADVICE = {

@@ -5,6 +5,7 @@ import { call } from '../client/api.ts';
 import { time } from '../client/components.ts';
 import { FormButton, type FormDescription } from '../client/form-dialog.ts';
 import { localInputTime } from '../client/format.ts';
+import { UNTIL } from './customer-forms.ts';
 
 const MODES = [
   ['down', 'Refuse all requests'],
@@ -47,9 +48,7 @@ function setForm({ mode, routes, until, message }: MaintenanceDocument): FormDes
         preset: routes?.join(' '),
       },
       {
-        name: 'until',
-        label: 'Until',
-        kind: 'time',
+        ...UNTIL,
         hint: 'In your time zone. Empty: until you end it.',
         preset: localInputTime(until ?? ''),
       },

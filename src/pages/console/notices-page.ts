@@ -3,7 +3,7 @@ import { html } from 'htm/preact';
 import { useContext } from 'preact/hooks';
 import type { NoticeDocument, NoticeTestDocument } from '../../api/admin/responses.ts';
 import { address, call } from '../client/api.ts';
-import { badge, Command, facts, loaded, queryFilter, time, timeAgo } from '../client/components.ts';
+import { badge, CommandMenu, facts, loaded, queryFilter, time, timeAgo } from '../client/components.ts';
 import { Dialog } from '../client/dialog.ts';
 import { FormButton, type FormDescription, MayWrite } from '../client/form-dialog.ts';
 import { count, shortened, tollgate } from '../client/format.ts';
@@ -25,11 +25,14 @@ export function NoticesPage({ query }: Place) {
   return html`
     <div class="toolbar">
       ${queryFilter('state', 'State', STATES, query)}
-      <${FormButton} label="Send a test notice" form=${() => testNotice()} isPrimary />
+      <span class="actions">
+        <${FormButton} label="Send a test notice" form=${() => testNotice()} isPrimary />
+        <${CommandMenu} line=${tollgate('notices', 'list', { state })} />
+      </span>
     </div>
     ${loaded(status, ({ notices }) =>
       notices === null
-        ? html`<p>The configuration has no <code>notices</code>, so none are sent.</p>`
+        ? html`<p>The configuration has no <code>notices</code>, so none are sent. Add this section with an endpoint, then send a test notice.</p>`
         : facts(
             [
               ['Pending', count(notices.pending)],
@@ -38,8 +41,7 @@ export function NoticesPage({ query }: Place) {
             'stats',
           ),
     )}
-    <${Notices} list=${list} empty="All notices are delivered." />
-    <${Command} line=${tollgate('notices', 'list', { state })} />`;
+    <${Notices} list=${list} empty="All notices are delivered." />`;
 }
 
 export function Notices({ list, empty }: { list: List<NoticeDocument>; empty: string }) {
@@ -96,7 +98,7 @@ export function testNotice(customer?: string): FormDescription<NoticeTestDocumen
         rows: results,
         columns: [
           ['Endpoint', ({ endpoint }) => endpoint],
-          ['Result', ({ result }) => badge(result === 'delivered' ? 'good' : 'bad', result)],
+          ['Result', ({ result }) => (result === 'delivered' ? result : badge('bad', result))],
           ['Why', ({ reason }) => reason],
         ],
       })}

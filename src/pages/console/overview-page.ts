@@ -8,7 +8,7 @@ import type {
 } from '../../api/admin/responses.ts';
 import { address } from '../client/api.ts';
 import { Chart } from '../client/chart.ts';
-import { badge, Command, Empty, facts, loaded, Panel, timeAgo, usageBar } from '../client/components.ts';
+import { badge, Empty, facts, loaded, Panel, timeAgo, usageBar } from '../client/components.ts';
 import { compact, count, counted, duration, entryOf, refusalOf, tollgate, WINDOW_TEXTS } from '../client/format.ts';
 import { HISTORY_POLL_MS, POLL_MS, useResource } from '../client/resources.ts';
 import { at } from '../client/router.ts';
@@ -29,15 +29,14 @@ export function OverviewPage() {
     ${status.data && maintenanceBar(status.data.maintenance)}
     ${loaded(status, health)}
     <div class="grid">
+      <${Panel} title="Last 24 hours" command=${tollgate('usage', 'totals')} wide>${loaded(totals, totalsByPlan)}<//>
       <${Panel} title="Near the limit" command=${tollgate('usage', 'near')}>${loaded(near, (rows) => html`<${FirstRows} rows=${rows} show=${nearTable} />`)}<//>
       <${Panel} title="Refused in the last hour" command=${tollgate('usage', 'refused')}>${loaded(refused, (rows) => html`<${FirstRows} rows=${rows} show=${refusedTable} />`)}<//>
-      <${Panel} title="Last 24 hours" command=${tollgate('usage', 'totals')} wide>${loaded(totals, totalsByPlan)}<//>
+      ${status.data && html`<${Panel} title="This installation" command=${tollgate('status')} wide>${installation(status.data)}<//>`}
     </div>`;
 }
 
-function health(status: StatusDocument) {
-  const { problems, store, check, upstreams, config, fleet, maintenance } = status;
-  const backends = Map.groupBy(upstreams, ({ backend }) => backend);
+function health({ problems }: StatusDocument) {
   return html`<section class=${`health ${problems.length === 0 ? 'good' : 'bad'}`} aria-label="Health">
     <p class="verdict">${problems.length === 0 ? 'All is well.' : `${counted(problems.length, 'problem')} to look at.`}</p>
     ${
@@ -47,20 +46,26 @@ function health(status: StatusDocument) {
           html`<li><strong>${what}</strong> ${advice}${detail && html`<pre tabindex="0">${detail}</pre>`}</li>`,
       )}</ul>`
     }
-    ${facts([
-      ['Store', `${store.kind === 'redis' ? 'Redis' : 'embedded'}, ${store.up ? 'connected' : 'unreachable'}`],
-      ...[...backends].map(([name, of]): [string, string] => [
-        backends.size === 1 ? 'Backend' : `Backend ${name}`,
-        `${of.filter(({ up }) => up).length} of ${of.length} in service`,
-      ]),
-      ...(check === null
-        ? []
-        : [['Checks', `${check.address}, ${check.has_token ? 'with' : 'without'} a token`] as const]),
-      ['Configuration', html`<code>${config.hash.slice(0, 12)}</code>`],
-      ['Instances', count(status.instances)],
-      ['Version', status.version],
-      ['Running for', duration(status.uptime_seconds)],
-    ])}
+  </section>`;
+}
+
+function installation(status: StatusDocument) {
+  const { store, check, upstreams, config, fleet, maintenance } = status;
+  const backends = Map.groupBy(upstreams, ({ backend }) => backend);
+  return html`${facts([
+    ['Store', `${store.kind === 'redis' ? 'Redis' : 'embedded'}, ${store.up ? 'connected' : 'unreachable'}`],
+    ...[...backends].map(([name, of]): [string, string] => [
+      backends.size === 1 ? 'Backend' : `Backend ${name}`,
+      `${of.filter(({ up }) => up).length} of ${of.length} in service`,
+    ]),
+    ...(check === null
+      ? []
+      : [['Checks', `${check.address}, ${check.has_token ? 'with' : 'without'} a token`] as const]),
+    ['Configuration', html`<code>${config.hash.slice(0, 12)}</code>`],
+    ['Instances', count(status.instances)],
+    ['Version', status.version],
+    ['Running for', duration(status.uptime_seconds)],
+  ])}
     ${
       fleet !== null &&
       fleet.length > 1 &&
@@ -79,11 +84,9 @@ function health(status: StatusDocument) {
           ],
           ['Last announced', ({ announced_at }) => timeAgo(announced_at)],
         ],
-      })}
-      <${Command} line=${tollgate('status')} /></details>`
+      })}</details>`
     }
-    ${maintenance.mode === 'off' && beginMaintenance(maintenance)}
-  </section>`;
+    ${maintenance.mode === 'off' && beginMaintenance(maintenance)}`;
 }
 
 function nearTable(rows: readonly NearCustomerDocument[]) {
@@ -91,10 +94,10 @@ function nearTable(rows: readonly NearCustomerDocument[]) {
     label: 'Customers near their limits',
     rows,
     keyOf: ({ customer }) => customer,
-    empty: 'No customer has used 80 % of a limit.',
+    hasCsv: true,
+    empty: html`No customer has used 80 % of a limit. <a href=${`${at('customers')}?sort=-Used`}>All by usage</a>`,
     columns: [
       CUSTOMER_COLUMN,
-      ['Plan', ({ plan }) => plan],
       ['Used', usageBar],
       ['Per', ({ window }) => WINDOW_TEXTS[window]],
       ['Next free in', ({ reset_seconds }) => duration(reset_seconds), 'number'],
@@ -107,6 +110,7 @@ function refusedTable(rows: readonly RefusedCustomerDocument[]) {
     label: 'Refused customers',
     rows,
     keyOf: ({ customer, code }) => `${customer} ${code}`,
+    hasCsv: true,
     empty: 'No customer was refused.',
     columns: [
       CUSTOMER_COLUMN,
@@ -140,11 +144,13 @@ function totalsByPlan(totals: UsageTotalsDocument) {
       errors: sum(ofPlan, 'upstream_errors'),
     };
   });
-  if (rows.length === 0) return html`<${Empty}>No requests in the last 24 hours.<//>`;
+  if (rows.length === 0)
+    return html`<${Empty}>No requests in the last 24 hours. Create a <a href=${at('customers')}>customer</a> with a key, and send the first one.<//>`;
   const plans = table({
     label: 'Requests by plan',
     rows,
     keyOf: ({ plan }) => plan,
+    hasCsv: true,
     columns: [
       [
         'Plan',

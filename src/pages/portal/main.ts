@@ -129,7 +129,7 @@ function Pages({ settings, session, leave }: PagesProps) {
     <button type="button" onClick=${signOut}>Sign out</button>
   </div>`;
   return html`<${Shell} site=${title} brand=${html`<span class="brand">${logo(settings)}${title}</span>`} pages=${pages} current=${current}
-    tools=${tools} heading=${heading} outageText="The service does not respond. Everything here">
+    tools=${tools} heading=${heading}>
     ${
       suspended &&
       html`<p class="account-warning"><strong>This account is suspended.</strong> Its requests are refused, and its keys can be seen but not changed. ${supportUrl ? linkOutside(supportUrl, 'Contact support') : 'Contact support'}.</p>`

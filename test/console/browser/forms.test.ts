@@ -135,10 +135,19 @@ it('a customer has a limit for a time, which is shown with its end and ended; a 
 
 it('a customer is suspended for a time, and its page says until when; a time in the past is said at its field', async () => {
   await open('/console/customers/hooli', async (page) => {
+    await page.getByLabel('More actions').click();
     await click(page, 'Suspend');
     await field(page, 'Until').fill(inDays(-2));
     await submit(page, 'Suspend');
     await expectFault(page, 'Until', /^must be in the future$/);
+    // In the zone of the page, Europe/Berlin.
+    await submit(page, 'until Friday 18:00');
+    const friday = new Date(`${await field(page, 'Until').inputValue()}:00Z`);
+    expect([friday.getUTCDay(), friday.getUTCHours(), friday.getUTCMinutes()]).toEqual([5, 18, 0]);
+    expect(friday.getTime() - Date.now()).toBeLessThan(7.1 * 86_400_000);
+    await submit(page, '7 days');
+    const inAWeek = Date.parse(`${await field(page, 'Until').inputValue()}:00Z`) - Date.now();
+    expect(inAWeek / 86_400_000).toBeCloseTo(7, 0);
     await field(page, 'Until').fill(inDays(2));
     await see(page, /tollgate customers update hooli --suspended --until \S+Z$/);
     await submit(page, 'Suspend');

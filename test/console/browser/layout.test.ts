@@ -1,4 +1,5 @@
 /** What the pages show where, beyond what the walk through them needs. */
+import { readFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { callAdmin } from '../../support/admin.ts';
@@ -18,7 +19,7 @@ afterAll(async () => {
 });
 
 const open = (path: string, use: (page: Page) => Promise<void>) =>
-  visit(browser, sample.origin, {}, async (page) => {
+  visit(browser, sample.origin, { expectedStatuses: [404] }, async (page) => {
     await page.goto(path, { waitUntil: 'networkidle' });
     await use(page);
   });
@@ -108,6 +109,80 @@ it('the verdict has minutes, and the time of the reader', async () => {
     await page.goto('/console/customers/initech', { waitUntil: 'networkidle' });
     await see(page, /the hourly limit is used up; more in \d\d min\.$/);
   });
+});
+
+it('the requests of 24 hours are the first panel, and the command line of a panel is behind its button', async () => {
+  await open('/console', async (page) => {
+    await page.getByRole('region', { name: 'Near the limit' }).waitFor();
+    const titles = await page.locator('main section h2').allTextContents();
+    expect(titles).toEqual(['Last 24 hours', 'Near the limit', 'Refused in the last hour', 'This installation']);
+    const command = page.getByText('tollgate usage near');
+    expect(await command.isVisible()).toBe(false);
+    const button = page.getByRole('region', { name: 'Near the limit' }).getByLabel('Command line', { exact: true });
+    await button.click();
+    await command.waitFor();
+    await page.keyboard.press('Escape');
+    await command.waitFor({ state: 'hidden' });
+  });
+});
+
+it("the customer's page lists its last refused and failed requests, by reason, and each leads to its cause", async () => {
+  const listed = async () => (await callAdmin(sample.gateway, '/admin/v1/requests?customer=initech')).body.items;
+  await expect.poll(async () => (await listed()).length, { timeout: 30_000 }).toBeGreaterThan(0);
+  await open('/console/customers/initech', async (page) => {
+    const panel = page.getByRole('region', { name: 'Last refused and failed requests' });
+    const rows = panel.locator('tbody tr');
+    expect(await rows.count()).toBe((await listed()).length);
+    await panel.getByLabel('Reason').selectOption('invalid_key');
+    await panel.getByText('None in the last 24 hours.').waitFor();
+    await panel.getByLabel('Reason').selectOption('quota_exceeded');
+    await rows.first().getByText('quota_exceeded').waitFor();
+    const link = rows.first().getByRole('link').last();
+    const id = (await link.getAttribute('title')) ?? '';
+    await link.click();
+    const found = page.getByRole('region', { name: 'Requests' });
+    await found.getByText('Wait, raise the limit, or reset the usage.').waitFor();
+    expect(new URL(page.url()).searchParams.get('text')).toBe(id);
+    await found.getByRole('link', { name: 'initech' }).click();
+    await page.getByRole('heading', { level: 1, name: 'Initech' }).waitFor();
+  });
+});
+
+it('logins to the console are in the audit only when they are asked for', async () => {
+  await open('/console/audit', async (page) => {
+    const login = page.getByRole('cell', { name: 'Console login' });
+    await page.getByRole('cell', { name: 'Customer created' }).first().waitFor();
+    expect(await login.count()).toBe(0);
+    await page.getByLabel('Console logins').check();
+    await login.first().waitFor();
+    expect(page.url()).toContain('logins=shown');
+    await page.getByLabel('Console logins').uncheck();
+    await login.first().waitFor({ state: 'detached' });
+    await page.getByLabel('Action').selectOption('session.create');
+    await login.first().waitFor();
+  });
+});
+
+it('a list is saved as CSV, with the rows that it shows, in which no text is a formula', async () => {
+  const name = '=HYPERLINK("http://evil.example")';
+  await callAdmin(sample.gateway, '/admin/v1/customers/umbrella', { method: 'PATCH', body: { name } });
+  await open('/console/customers?plan=starter&sort=Customer', async (page) => {
+    await see(page, 'Initech');
+    const downloaded = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Customers as CSV' }).click();
+    const file = await downloaded;
+    expect(file.suggestedFilename()).toBe('Customers.csv');
+    const [header = '', ...lines] = (await readFile(await file.path(), 'utf8'))
+      .replace('\uFEFF', '')
+      .trim()
+      .split('\r\n');
+    expect(header).toMatch(/^customer,customer_name,plan,/);
+    expect(lines.filter((line) => line.startsWith('umbrella,'))).toEqual([
+      expect.stringMatching(/^umbrella,"'=HYPERLINK\(""http:\/\/evil\.example""\)",starter,/),
+    ]);
+    expect(lines.length).toBe(await page.getByRole('table').locator('tbody tr').count());
+  });
+  await callAdmin(sample.gateway, '/admin/v1/customers/umbrella', { method: 'PATCH', body: { name: 'Umbrella' } });
 });
 
 interface Point {

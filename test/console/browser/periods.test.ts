@@ -73,6 +73,7 @@ it('the month alone is reset, as the form says', async () => {
   await createCustomerWithKey(gateway, { id: 'reset', plan: 'starter' }).then((key) => sendRequests(gateway, key, 5));
   await visit(browser, gateway.admin ?? '', {}, async (page) => {
     await page.goto('/console/customers/reset', { waitUntil: 'networkidle' });
+    await page.getByLabel('More actions').click();
     await page.getByRole('button', { name: 'Reset usage' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByLabel('Usage of').selectOption('This month');

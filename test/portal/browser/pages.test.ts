@@ -404,7 +404,7 @@ describe.each(STORES)('over $name', (store) => {
       await see(page, /left in this hour/);
       await page.context().setOffline(true);
       await goTo(page, 'API keys');
-      await see(page, /^The service does not respond\. Everything here is as of/);
+      await see(page, /^The gateway cannot be reached\. Everything here is as of/);
       await page.context().setOffline(false);
       await page.getByRole('alert').waitFor({ state: 'detached' });
       await see(page, 'in all');

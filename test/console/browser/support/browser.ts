@@ -22,6 +22,14 @@ const LOOKS = {
   phoneDark: { colorScheme: 'dark', viewport: { width: 390, height: 844 } },
 } as const;
 export type Look = keyof typeof LOOKS;
+export const LOOK_NAMES = Object.keys(LOOKS) as Look[];
+
+/** Gives a page that is open another look. */
+export async function setLook(page: Page, look: Look): Promise<void> {
+  const { colorScheme, viewport } = LOOKS[look];
+  await page.emulateMedia({ colorScheme });
+  await page.setViewportSize(viewport);
+}
 
 /** Among the expected statuses: calls without any response. */
 export const OFFLINE = 0;
