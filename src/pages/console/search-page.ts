@@ -67,10 +67,12 @@ export function SearchPage({ text }: { text: string }) {
   }
   const search = text.slice(0, MAX_SEARCH_LENGTH);
   const isOneWord = !/\s/.test(text);
+  // Shorter ones are names.
+  const mayBeRequest = isOneWord && text.length >= 8;
   return html`<div class="grid">
     <${Panel} title="Customers" wide command=${customersCommand({ search })}><${Customers} search=${search} /><//>
     <${FoundKeys} filter=${{ search }} command=${tollgate('keys', 'find', { search })} empty="No key matches." />
-    ${isOneWord && html`<${FoundRequests} id=${search} />`}
+    ${mayBeRequest && html`<${FoundRequests} id=${search} />`}
     ${isOneWord && text.startsWith('msg_') && html`<${FoundNotices} id=${text} />`}
   </div>`;
 }
