@@ -53,7 +53,7 @@ overEachStore('a link', (system) => {
 
     const created = await change('POST', '/portal/v1/keys', { name: 'ci' });
     expect(created.status).toBe(201);
-    const restrictions = ['scopes', 'allowed_addresses'];
+    const restrictions = ['scopes', 'allowed_addresses', 'requests_per_hour'];
     const members = ['key', 'id', 'prefix', 'name', 'created_at', 'expires_at', ...restrictions, 'example_url'];
     expect(Object.keys(created.body)).toEqual(members);
     const { id } = created.body;

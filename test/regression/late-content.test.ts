@@ -93,7 +93,8 @@ test.each(['Content-Length: 0\r\n', ''])('a connection is used again some time a
   await call(gateway.port, '/first');
   await expect
     .poll(async () => {
-      await call(gateway.port, '/next');
+      // Two at once: on a busy machine, an earlier one may have opened a second connection, which is preferred then.
+      await Promise.all([call(gateway.port, '/next'), call(gateway.port, '/next')]);
       return upstream.firsts[0]?.requestsAfter;
     })
     .toBeGreaterThan(0);
