@@ -16,7 +16,7 @@ it('a link that is opened in a tab of the portal opens its session, and leaves t
   const link = async (customer: string) => (await createLink(sample.gateway, customer)).href;
   await visit(browser, sample.gateway.portal ?? '', { token: false, expectedStatuses: [401] }, async (page) => {
     await page.goto('/portal');
-    await page.getByText('No session is open').waitFor();
+    await page.getByText('You are not signed in').waitFor();
     for (const customer of ['acme', 'globex']) {
       const opened = page.waitForResponse((response) => response.request().method() === 'POST');
       await page.evaluate(`location.href = ${JSON.stringify(await link(customer))}`);
