@@ -59,14 +59,19 @@ it(`different unknown keys from different addresses leave memory flat and the st
   onTestFinished(() => redis.stop());
   const gateway = await startGatewayProcess({
     env: { NODE_OPTIONS: `--expose-gc --import=data:text/javascript,${encodeURIComponent(SAY_HELD)}` },
-    config: { store: { url: redis.url, timeout_ms: 10_000 }, listen: { trusted_proxies: ['127.0.0.1'] } },
+    config: {
+      store: { url: redis.url, timeout_ms: 10_000 },
+      listen: { trusted_proxies: ['127.0.0.1'] },
+      // As many refused requests are kept in the store, and twice as many in memory.
+      requests: { entries: 100 },
+    },
   });
   await writeCustomer(redis, 'good', { plan: 'unlimited' });
   await writeKey(redis, 'key-of-good', 'good');
   await expect.poll(async () => (await fetch(`${gateway.ops}/readyz`)).status).toBe(200);
-  // Every ten seconds all refusals together are added to one count of the hour.
-  const isTotal = (name: string) => name.startsWith('tollgate:usage-total:');
-  const contents = async () => ((await redis.command('KEYS', '*')) as string[]).filter((name) => !isTotal(name)).sort();
+  // Every few seconds, all refusals together are added to one count of the hour, and the last ones to the failed requests.
+  const isOfAll = (name: string) => name.startsWith('tollgate:usage-total:') || name === 'tollgate:requests';
+  const contents = async () => ((await redis.command('KEYS', '*')) as string[]).filter((name) => !isOfAll(name)).sort();
   const memory = async () => {
     const held = () => [...gateway.output().matchAll(/^held: (\d+)$/gm)].map(([, bytes]) => Number(bytes));
     const before = held().length;
