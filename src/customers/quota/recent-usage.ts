@@ -1,6 +1,5 @@
 import type { Clock } from '../../base/clock.ts';
 import { LruMap } from '../../base/lru-map.ts';
-import { keyIn } from '../../store/windows.ts';
 import { areSameSettings } from './customer-state.ts';
 import { type QuotaSettings, type Usage, usageAfter } from './hourly-quota.ts';
 import type { LeasedQuota } from './leased-quota.ts';
@@ -83,7 +82,7 @@ export class RecentUsage {
         const goodUntilMs = clock.monotonicMs() + REUSE_MS;
         const [admitted, admittedOfKey] = [
           hourly.admitted(customer),
-          hourly.admitted(customer, keyIn(settings.limits)?.root),
+          hourly.admitted(customer, settings.ceiling?.limit.root),
         ];
         read.result = { usage: result, admitted, admittedOfKey, goodUntilMs };
       },
