@@ -1,8 +1,10 @@
 /** The gateways that are compared, and how each is started. */
+
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { command, freePort, isListening, type Surroundings, startNginx } from './surroundings.ts';
+import { freePort } from './free-port.ts';
+import { command, isListening, type Surroundings, startNginx } from './surroundings.ts';
 import type { RunningProcess } from './workspace.ts';
 
 /**

@@ -1,9 +1,11 @@
 /** What every gateway stands between: the backend and the Redis server, fresh for each scenario. */
+
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { Redis } from 'ioredis';
+import { freePort } from './free-port.ts';
 import type { Pinning } from './pinning.ts';
 import { probe } from './probe.ts';
 import type { Programs } from './programs.ts';
@@ -133,17 +135,6 @@ export function fillIn(template: string, values: Readonly<Record<string, string 
 export function command(prefix: readonly string[], program: string, args: readonly string[]): [string, ...string[]] {
   const [first = program, ...rest] = [...prefix, program, ...args];
   return [first, ...rest];
-}
-
-/** A port that nothing listens on at this moment. */
-export async function freePort(): Promise<number> {
-  const listener = createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const address = listener.address();
-  listener.close();
-  await once(listener, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 export async function isListening(port: number): Promise<boolean> {

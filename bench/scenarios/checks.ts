@@ -1,6 +1,8 @@
 /** A check for another proxy, against a forwarded request, and against nginx that decides by itself with Lua and Redis. */
+
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { freePort } from '../free-port.ts';
 import { startLuaNginx, startTollgate } from '../peers.ts';
 import { medianOf, type Rounds, runRounds } from '../rounds.ts';
 import {
@@ -13,7 +15,7 @@ import {
   type Scenario,
 } from '../scenario.ts';
 import type { Expected } from '../slice.ts';
-import { freePort, LIST_PATH } from '../surroundings.ts';
+import { LIST_PATH } from '../surroundings.ts';
 
 const TARGET_RATIO = 0.5;
 const FORWARDED = 'forwarded';

@@ -1,10 +1,10 @@
 /** What a forwarded request leaves to the garbage collector, and which code allocates it. */
+import { freePort } from '../free-port.ts';
 import { connectInspector, type Inspector } from '../inspector.ts';
 import { runLoad } from '../load.ts';
 import { startTollgate } from '../peers.ts';
 import { type AllocationProfile, allocationsByPart } from '../profile.ts';
 import { busyWrk, type Scenario } from '../scenario.ts';
-import { freePort } from '../surroundings.ts';
 
 /** Bytes between two samples, on average. */
 const SAMPLING_BYTES = 1024;

@@ -1,4 +1,5 @@
 /** Servers that forward every request, to be put between the gateway and a backend that records. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -6,10 +7,10 @@ import { createServer, request as sendRequest } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '../../bench/free-port.ts';
 import type { HttpSystemSettings } from '../http/support/system.ts';
 import { eventually } from '../support/eventually.ts';
 import { onPath } from '../support/programs.ts';
-import { freePort } from '../support/redis-server.ts';
 
 type StartServer = NonNullable<HttpSystemSettings['between']>;
 

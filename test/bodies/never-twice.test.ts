@@ -2,13 +2,14 @@
  * Requests that may have an effect are written to one connection only, whatever happens to it. The backends count
  * requests that arrived completely, and connections on which only the beginning of one arrived.
  */
+
 import { Agent, request as httpRequest } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { startBackend } from '../support/backend.ts';
 import { KEY, startGatewayProcess } from '../support/gateway-process.ts';
-import { findClosedPort } from '../upstream/support/upstreams.ts';
 import { type Arrival, OK, respond, startCountingBackend, twice } from './counting-backend.ts';
 import { ANY_ROUTE, startBodySystem } from './support.ts';
 
@@ -176,7 +177,7 @@ describe('with several upstreams', () => {
 
   it('a POST whose connection is refused goes to another', async () => {
     const backend = await startCountingBackend(respond);
-    const { client } = await startWith([`http://127.0.0.1:${await findClosedPort()}`, backend.url]);
+    const { client } = await startWith([`http://127.0.0.1:${await freePort()}`, backend.url]);
     for (let i = 0; i < 20; i++) expect(await client.send('POST', 'a body')).toBe(200);
     expect(backend.begun).toBe(20);
   });

@@ -2,10 +2,12 @@
  * check-config --connect: whether a gateway could use its store and its upstreams. It is run beside a gateway that works, so
  * it must write nothing, end in time, and print no password.
  */
+
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { tryConnections } from '../../src/process/try-connections.ts';
 import { tryStore } from '../../src/store/open/try-store.ts';
@@ -14,7 +16,7 @@ import { startBackend } from '../support/backend.ts';
 import { createCertificate } from '../support/certificates.ts';
 import { runProgram } from '../support/process.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { findClosedPort, startHttpUpstream } from '../upstream/support/upstreams.ts';
+import { startHttpUpstream } from '../upstream/support/upstreams.ts';
 import { temporaryFile, tollgateHere } from './support.ts';
 
 const GOOD_SERVER =
@@ -62,7 +64,7 @@ describe('a single Redis', () => {
   });
 
   test('what is wrong is an error with its reason, and the exit status is 1; the password is not printed', async () => {
-    const port = await findClosedPort();
+    const port = await freePort();
     const file = await temporaryFile(
       'gateway.yaml',
       `store: { url: "redis://user:hunter2hunter2@127.0.0.1:${redis.port}" }\nupstream: { urls: ["http://127.0.0.1:${port}"] }\n`,
@@ -76,7 +78,7 @@ describe('a single Redis', () => {
   });
 
   test('each upstream of each backend is tried, and a line names the backend and its setting', async () => {
-    const [backend, port] = [await startBackend(), await findClosedPort()];
+    const [backend, port] = [await startBackend(), await freePort()];
     onTestFinished(() => backend.close());
     const tls = createTlsServer(createCertificate()).listen(0, '127.0.0.1');
     onTestFinished(() => void tls.close());
@@ -237,7 +239,7 @@ test('a store that uses TLS otherwise than the URL says is an error that says wh
   onTestFinished(() => secure.stop());
   const plain = await startRedis();
   onTestFinished(() => plain.stop());
-  const upstream = `urls: ["http://127.0.0.1:${await findClosedPort()}"]`;
+  const upstream = `urls: ["http://127.0.0.1:${await freePort()}"]`;
   const storeError = async (url: string) => {
     const [store] = await connectionsOf(url, upstream);
     expect(store?.outcome).toBe('error');

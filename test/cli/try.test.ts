@@ -1,17 +1,18 @@
 /** A gateway in front of the reader's own backend: what it prints works, and nothing is left of it. */
+
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, it, onTestFinished } from 'vitest';
 import { parse } from 'yaml';
+import { freePort } from '../../bench/free-port.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { postLogin } from '../console/support.ts';
 import { codeOf, exchange } from '../portal/support.ts';
 import { bearer } from '../support/admin.ts';
 import { awakeMs } from '../support/awake-clock.ts';
 import { startTry } from '../support/process.ts';
-import { freePort } from '../support/redis-server.ts';
 import { run, startServer, temporaryFile, tollgateHere } from './support.ts';
 
 const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url));

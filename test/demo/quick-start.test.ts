@@ -1,14 +1,15 @@
 /** The quick start as its users run it. */
+
 import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { expect, it } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { codeOf, exchange } from '../portal/support.ts';
 import { bearer } from '../support/admin.ts';
 import { startShared } from '../support/cleanup.ts';
 import { eventually } from '../support/eventually.ts';
 import { startQuickStart } from '../support/process.ts';
-import { freePort } from '../support/redis-server.ts';
 
 const started = startShared(() => startQuickStart());
 

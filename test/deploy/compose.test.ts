@@ -1,4 +1,5 @@
 /** deploy/compose.yaml: its parts fit together, and those that are the gateway's own are run. */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { BlockList } from 'node:net';
@@ -6,9 +7,10 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
+import { freePort } from '../../bench/free-port.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { startTestGateway } from '../support/gateway.ts';
-import { freePort, startRedis } from '../support/redis-server.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { compose, DEPLOY, read, service, text } from './support/compose.ts';
 import { REPOSITORY, readCommand } from './support/dockerfile.ts';
 

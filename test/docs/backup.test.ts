@@ -1,4 +1,5 @@
 /** The commands of docs/backup.md, as they are copied, back up and restore a store. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -17,13 +18,14 @@ import { tmpdir } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { describe, expect, inject, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
+import { freePort } from '../../bench/free-port.ts';
 import { bearer, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { eventually } from '../support/eventually.ts';
 import { ADMIN_TOKEN, startTestGateway } from '../support/gateway.ts';
 import { type RunningGateway, startProgram } from '../support/process.ts';
-import { connectTo, freePort } from '../support/redis-server.ts';
+import { connectTo } from '../support/redis-server.ts';
 import { keyName } from '../support/redis-system.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');

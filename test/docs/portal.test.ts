@@ -1,15 +1,16 @@
 /** The code of docs/portal.md does what the page says: it is run as it stands there. */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { codeOf, EVERY_SCOPE, exchange } from '../portal/support.ts';
 import { callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { eventually } from '../support/eventually.ts';
 import { ADMIN_TOKEN, EMBEDDED_STORE, startTestGateway, type TestGateway, type TestStore } from '../support/gateway.ts';
-import { freePort } from '../support/redis-server.ts';
 
 const PAGE = readFileSync(new URL('../../docs/portal.md', import.meta.url), 'utf8');
 const HAS_PYTHON = spawnSync('python3', ['--version']).status === 0;

@@ -2,6 +2,7 @@
  * deploy/compose.yaml as processes: the commands, files, variables and health checks of its services, with free ports of
  * this machine instead of containers' names. Grafana is left out.
  */
+
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -9,11 +10,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { freePort } from '../../bench/free-port.ts';
 import { DEPLOY, read, type Service, service } from '../deploy/support/compose.ts';
 import { REPOSITORY, readCommand } from '../deploy/support/dockerfile.ts';
 import { startPrometheus } from '../prometheus/prometheus-server.ts';
 import { bearer } from '../support/admin.ts';
-import { freePort, startRedis } from '../support/redis-server.ts';
+import { startRedis } from '../support/redis-server.ts';
 import { startLoad } from '../support/steady-load.ts';
 
 const GATEWAYS = ['gateway-1', 'gateway-2'] as const;

@@ -1,4 +1,5 @@
 /** POSTs, which are never sent twice, to backends that close kept connections: few fail, and none arrives twice. */
+
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';
@@ -9,10 +10,10 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { ANY_ROUTE } from '../bodies/support.ts';
 import { KEY, startGatewayProcess } from '../support/gateway-process.ts';
 import { onPath } from '../support/programs.ts';
-import { findClosedPort } from '../upstream/support/upstreams.ts';
 
 const nginx = onPath(['nginx'], { PATH: `${process.env.PATH}:/usr/sbin` });
 
@@ -101,7 +102,7 @@ test.skipIf(nginx === undefined)('no POST arrives twice while nginx reloads unde
   });
   const folder = await mkdtempDisposable(join(tmpdir(), 'tollgate-nginx-'));
   onTestFinished(() => folder.remove());
-  const port = await findClosedPort();
+  const port = await freePort();
   const file = join(folder.path, 'nginx.conf');
   await writeFile(
     file,

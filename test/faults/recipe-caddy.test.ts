@@ -1,15 +1,16 @@
 /** Caddy with the block of docs/recipes/caddy.md, and certificates of its own CA in place of ACME. */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { expect, inject, it, onTestFinished } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { blockOf, configOf, temporaryFolder } from '../docs/recipes/support.ts';
 import { bearer } from '../support/admin.ts';
 import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/redis-server.ts';
 import { startSystem } from '../support/system.ts';
 
 const NAME = 'api.example.com';

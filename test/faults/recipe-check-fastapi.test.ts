@@ -1,15 +1,16 @@
 /** The middleware for FastAPI in docs/check.md, where Python has FastAPI, httpx and uvicorn. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, inject, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { CHECK_TOKEN, createLimitedKey, startCheckSystem } from '../check/support.ts';
 import { temporaryFolder } from '../docs/recipes/support.ts';
 import { bearer } from '../support/admin.ts';
 import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/redis-server.ts';
 
 const PAGE = readFileSync(new URL('../../docs/check.md', import.meta.url), 'utf8');
 const [, BLOCK = ''] = /^```python\n([\s\S]*?)^```/m.exec(PAGE) ?? [];

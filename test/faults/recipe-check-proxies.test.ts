@@ -1,4 +1,5 @@
 /** Each block of docs/check.md whose program is installed: a proxy that asks the check listener, in front of a backend. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -9,6 +10,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, inject, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { CHECK_TOKEN, type CheckSystem, createLimitedKey, startCheckSystem, usedOf } from '../check/support.ts';
 import { temporaryFolder } from '../docs/recipes/support.ts';
 import { bearer } from '../support/admin.ts';
@@ -16,7 +18,6 @@ import { type Backend, startBackend } from '../support/backend.ts';
 import { createCertificate } from '../support/certificates.ts';
 import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
 import { eventually } from '../support/eventually.ts';
-import { freePort } from '../support/redis-server.ts';
 
 const PAGE = readFileSync(new URL('../../docs/check.md', import.meta.url), 'utf8');
 

@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { createApiKey } from '../../src/formats/api-key.ts';
 import { bearer, callAdmin, createCustomerWithKey } from '../support/admin.ts';
 import { awakeMs } from '../support/awake-clock.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
-import { freePort, type RedisServer, startRedis } from '../support/redis-server.ts';
+import { type RedisServer, startRedis } from '../support/redis-server.ts';
 
 const TIMEOUT_MS = 400;
 /** What a busy machine may add to a wait. Less than what a wait that ends with its connection would take. */

@@ -1,16 +1,17 @@
 /** Routes to several backends: each with settings, connections and health of its own. */
+
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { createRemoteJWKSet, jwtVerify } from 'jose';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { temporaryFile } from '../cli/support.ts';
 import { rewrite, takeOver } from '../control/reload/support.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { readMetric } from '../support/metrics.ts';
 import { get, openBackend, openHeldBackend, routesTo, startWithBackends } from '../support/several-backends.ts';
 import { createPemPair } from '../upstream/identity/support.ts';
-import { findClosedPort } from '../upstream/support/upstreams.ts';
 
 const readiness = async (ops: string) => {
   const response = await fetch(`${ops}/readyz`);
@@ -74,7 +75,7 @@ it.each([
 
 describe('a backend that is down', () => {
   it('fails its own routes only, and degrades the gateway, also when all are down', async () => {
-    const port = await findClosedPort();
+    const port = await freePort();
     const down = `http://127.0.0.1:${port}`;
     const system = await startWithBackends({ billing: { urls: [down] } });
     const { gateway, backend } = system;
@@ -106,7 +107,7 @@ describe('a backend that is down', () => {
 
   it('is not down while one of its upstreams is in service', async () => {
     const up = await openBackend();
-    const down = `http://127.0.0.1:${await findClosedPort()}`;
+    const down = `http://127.0.0.1:${await freePort()}`;
     const system = await startWithBackends({ billing: { urls: [down, up.url] } });
     const isOut = async () => (await callAdmin(system.gateway, '/status')).body.upstreams[1].up === false;
     await expect.poll(async () => [await get(system, 'billing'), await isOut()]).toEqual([[200], true]);

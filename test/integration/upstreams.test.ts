@@ -1,10 +1,12 @@
 /** What becomes of quota, metrics and /status when upstreams fail. */
+
 import { createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startSystem, type TestSystem } from '../support/system.ts';
-import { findClosedPort, startRawUpstream } from '../upstream/support/upstreams.ts';
+import { startRawUpstream } from '../upstream/support/upstreams.ts';
 
 /** Kept for longer than a busy machine takes for a test. */
 const OK = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
@@ -55,7 +57,7 @@ test('a request that is reset twice is counted once, and gets 502 with the quota
 });
 
 test('a request that every upstream refuses costs no unit, nor does one that is not tried', async () => {
-  const ports = [await findClosedPort(), await findClosedPort()];
+  const ports = [await freePort(), await freePort()];
   const system = await startBefore(ports);
   for (let i = 0; i < 8; i++) {
     const { status, code, answer } = await read(system, i % 2 === 0 ? 'GET' : 'HEAD');
@@ -81,7 +83,7 @@ test('a request that every upstream refuses costs no unit, nor does one that is 
 });
 
 test('an upstream that goes down and comes back is logged once each, and shown by the metric', async () => {
-  const port = await findClosedPort();
+  const port = await freePort();
   const strong = await startRawUpstream((socket) => socket.write(OK));
   const system = await startBefore([port, strong.port], { balance: 'round_robin' });
   const { gateway } = system;

@@ -1,7 +1,9 @@
 /** docs/openapi/public.yaml is what callers get of the gateway: nothing is missing there, and nothing is made up. */
+
 import { globSync, readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { startSampleBackend } from '../../demo/sample-backend/sample-backend.ts';
 import { OWN_HEADER_NAMES } from '../../src/edge/public-app.ts';
 import { createApiKey } from '../../src/formats/api-key.ts';
@@ -11,7 +13,6 @@ import { bearer, callAdmin } from '../support/admin.ts';
 import type { Backend } from '../support/backend.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
-import { freePort } from '../support/redis-server.ts';
 import { keyName, startRedisSystem, writeCustomer, writeKey } from '../support/redis-system.ts';
 import { codeOf, type Operation, type Received, readContract, receive } from './contract.ts';
 

@@ -1,14 +1,14 @@
 /** A Prometheus of its own, which scrapes the given targets every second and evaluates the alerts. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { inject, onTestFinished } from 'vitest';
 import { parse, stringify } from 'yaml';
+import { freePort } from '../../bench/free-port.ts';
 import { PROMETHEUS_FOLDER } from './files.ts';
 
 interface Sample {
@@ -57,6 +57,7 @@ export async function startPrometheus(
   config.global = { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' };
   config.scrape_configs[0].static_configs = [{ targets }];
   await writeFile(join(folder, 'prometheus.yml'), stringify(config));
+  // Prometheus cannot say which port it took, so it is given one.
   const address = `127.0.0.1:${await freePort()}`;
   const child = spawn(
     inject('prometheus'),
@@ -101,14 +102,4 @@ function isReady(address: string): Promise<boolean> {
     ({ ok }) => ok,
     () => false,
   );
-}
-
-/** Prometheus cannot say which port it took, so it is given one. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -1,10 +1,11 @@
 import { inspect } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { StoreUnavailableError } from '../../src/store/errors.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { awakeMs } from '../support/awake-clock.ts';
-import { freePort, type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
+import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
 import { charged, RecordingObserver, refundOf, request } from './contract.ts';
 

@@ -7,7 +7,6 @@ const MASTERS = 3;
 const SLOTS = 16_384;
 /** After so long a silent member counts as lost. */
 const NODE_TIMEOUT_MS = 1000;
-const HIGHEST_PORT = 55_535;
 /** First, last, master and replica. */
 const RANGE_LENGTH = 4;
 
@@ -54,7 +53,6 @@ export async function startRedisCluster({ tls }: ClusterSettings = {}): Promise<
   if (tls !== undefined) settings.push('--tls-cluster', 'yes');
   const start = (more: readonly string[] = []) =>
     startRedis({
-      highestPort: HIGHEST_PORT,
       args: [...settings, ...more],
       ...(tls !== undefined && { tls }),
     });

@@ -1,13 +1,14 @@
 /** Real Redis servers for tests: each its own process on a free port, without persistence. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 import { inject } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 
 const PORT_ATTEMPTS = 10;
 
@@ -38,8 +39,6 @@ export interface RedisServer {
 export interface RedisServerOptions {
   /** A port that is known to be free; else one is found. */
   readonly port?: number;
-  /** The highest that will do; a member of a cluster takes the one 10,000 above as well. */
-  readonly highestPort?: number;
   /** More of the server's command line. */
   readonly args?: readonly string[];
   /** For the tests' own connection, where `args` set one. */
@@ -57,14 +56,14 @@ export interface ServerTls {
 
 /** Starts a server and waits until it takes connections. Stop it in the test that started it. */
 export async function startRedis(options: RedisServerOptions = {}): Promise<RedisServer> {
-  const { port: wantedPort, highestPort, args = [], tls } = options;
+  const { port: wantedPort, args = [], tls } = options;
   const program = inject('redisServer');
   const folder = mkdtempSync(join(tmpdir(), 'tollgate-redis-'));
   const launch = (port: number) => {
     const listening = portSettings(port, folder, tls).flatMap(([name, value]) => [`--${name}`, value]);
     return launchServer(program, folder, [...listening, ...args]);
   };
-  const started = await launchOnFreePort(launch, wantedPort, highestPort);
+  const started = await launchOnFreePort(launch, wantedPort);
   const { port } = started;
   let server: ChildProcess | undefined = started.server;
   const url = `redis${tls === undefined ? '' : 's'}://127.0.0.1:${port}`;
@@ -104,25 +103,13 @@ export async function startRedis(options: RedisServerOptions = {}): Promise<Redi
   };
 }
 
-/** A port that nothing listens on at this moment. */
-export async function freePort(highest = 65_535): Promise<number> {
-  const listener = createServer().listen(0, '127.0.0.1');
-  await once(listener, 'listening');
-  const address = listener.address();
-  listener.close();
-  await once(listener, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port <= highest ? address.port : freePort(highest);
-}
-
 /** Between finding a free port and taking it somebody else may take it: then another one is tried. */
 export async function launchOnFreePort(
   launch: (port: number) => Promise<ChildProcess | undefined>,
   wantedPort: number | undefined,
-  highestPort = 65_535,
 ): Promise<{ port: number; server: ChildProcess }> {
   for (let attempt = 0; attempt < PORT_ATTEMPTS; attempt += 1) {
-    const port = wantedPort ?? (await freePort(highestPort));
+    const port = wantedPort ?? (await freePort());
     const server = await launch(port);
     if (server !== undefined) return { port, server };
   }

@@ -1,12 +1,13 @@
 /** What npm run lab -- soak takes for a fault of the gateway, and what for growth. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { LIST_PATH } from '../../bench/surroundings.ts';
 import { MoodyUpstream, UPSTREAM_FAILURE_TYPE } from '../../tools/soak/upstream.ts';
 import { type ClientKind, judge, type Outcome } from '../../tools/soak/verdict.ts';
 import { descendants, findGrowth, VITALS, type Vitals } from '../../tools/soak/vitals.ts';
-import { freePort } from '../support/redis-server.ts';
 
 const answered = (status: number, contentType = 'application/problem+json'): Outcome => ({
   kind: 'response',

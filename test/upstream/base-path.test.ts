@@ -3,8 +3,10 @@
  * with the request path in another way than by concatenation, a request could leave the base path and reach another
  * application of the same server.
  */
+
 import { decodeJwt } from 'jose';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { temporaryFile } from '../cli/support.ts';
 import { bearer, createCustomerWithKey } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
@@ -13,7 +15,7 @@ import { readMetric } from '../support/metrics.ts';
 import { createPemPair } from './identity/support.ts';
 import { call } from './support/caller.ts';
 import { startGateway } from './support/gateway.ts';
-import { findClosedPort, startRawUpstream } from './support/upstreams.ts';
+import { startRawUpstream } from './support/upstreams.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok';
 
@@ -44,7 +46,7 @@ test('each of several upstreams has its own base path, those of one origin too',
 });
 
 test('a retry on another upstream uses the base path of that one', async () => {
-  const [closed, upstream] = [await findClosedPort(), await startUpstream()];
+  const [closed, upstream] = [await freePort(), await startUpstream()];
   const urls = [new URL(`http://127.0.0.1:${closed}/gone`), new URL(`http://127.0.0.1:${upstream.port}/base`)] as const;
   const gateway = await startGateway(upstream.port, { urls: [...urls] });
   for (let i = 0; i < 2; i++) expect((await call(gateway.port, '/x')).status).toBe(200);

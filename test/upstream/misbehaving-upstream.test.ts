@@ -1,13 +1,14 @@
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { call } from './support/caller.ts';
 import { startGateway } from './support/gateway.ts';
-import { findClosedPort, startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
+import { startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
 
 const OK = 'HTTP/1.1 200 OK\r\n';
 
 test('a refused connection is no request: nothing began', async () => {
-  const gateway = await startGateway(await findClosedPort());
+  const gateway = await startGateway(await freePort());
   const answer = await call(gateway.port);
   expect(answer.content.toString()).toContain('upstream_unavailable refused');
   expect(await gateway.nextOutcome()).toMatchObject({

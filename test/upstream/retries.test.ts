@@ -1,13 +1,14 @@
 import { createServer as createTlsServer } from 'node:https';
 import { createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import type { RetryResult } from '../../src/upstream/backend.ts';
 import { createCertificate } from '../support/certificates.ts';
 import { call } from './support/caller.ts';
 import { fillBacklog } from './support/full-backlog.ts';
 import { startGateway } from './support/gateway.ts';
-import { findClosedPort, listen, startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
+import { listen, startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
 
 /** Kept for longer than a busy machine takes for a test. */
 const OK = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
@@ -97,7 +98,7 @@ test('an invalid or late response is not retried', async () => {
 
 test('after a refused connection the request goes to another upstream', async () => {
   const other = await startHttpUpstream((_req, res) => res.end('ok'));
-  const gateway = await startGateway([await findClosedPort(), other]);
+  const gateway = await startGateway([await freePort(), other]);
   for (let i = 0; i < 20; i++) {
     expect((await call(gateway.port)).status).toBe(200);
     expect(await gateway.nextOutcome()).toMatchObject({ kind: 'completed', wasSent: true });
@@ -164,14 +165,14 @@ test('a request that was reset after its deadline is not retried', async () => {
 });
 
 test('refused by every upstream, the request counts as not sent', async () => {
-  const gateway = await startGateway([await findClosedPort(), await findClosedPort()]);
+  const gateway = await startGateway([await freePort(), await freePort()]);
   expect((await call(gateway.port)).content.toString()).toContain('upstream_unavailable refused');
   expect(await gateway.nextOutcome()).toMatchObject({ failure: 'refused', wasSent: false, upstreamMs: 0 });
 });
 
 test('a request that one upstream reset and the other refused is reported as sent', async () => {
   const upstream = await startRawUpstream((socket) => socket.resetAndDestroy());
-  const gateway = await startGateway([upstream.port, await findClosedPort()]);
+  const gateway = await startGateway([upstream.port, await freePort()]);
   const outcomes = [];
   for (let i = 0; i < 2; i++) {
     await call(gateway.port);

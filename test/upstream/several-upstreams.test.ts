@@ -1,12 +1,13 @@
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import type { UpstreamStatus } from '../../src/upstream/upstream.ts';
 import { call } from './support/caller.ts';
 import { fillBacklog } from './support/full-backlog.ts';
 import { startGateway } from './support/gateway.ts';
 import { HeldTime } from './support/held-time.ts';
-import { findClosedPort, startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
+import { startHttpUpstream, startRawUpstream } from './support/upstreams.ts';
 
 /** Kept for longer than a busy machine takes for a test. */
 const OK = 'HTTP/1.1 200 OK\r\nKeep-Alive: timeout=600\r\nContent-Length: 2\r\n\r\nok';
@@ -77,7 +78,7 @@ test('each upstream gets its own authority as Host', async () => {
 });
 
 test('an upstream of several that goes down costs no request, is ejected, probed, and returns by itself', async () => {
-  const port = await findClosedPort();
+  const port = await freePort();
   const weak = restartable(port);
   await weak.start();
   const strong = await startHttpUpstream((_req, res) => res.end('ok'));
@@ -115,7 +116,7 @@ test('with all upstreams down, a request is refused before any connection is tri
 });
 
 test('a single upstream is back as soon as a probe can connect', async () => {
-  const port = await findClosedPort();
+  const port = await freePort();
   const { observer, next } = noteChanges();
   const gateway = await startGateway(port, { observer });
   for (let i = 0; i < 4; i++) await call(gateway.port);
@@ -181,7 +182,7 @@ test('404, 500 and 501 are responses, not failures of the upstream', async () =>
 });
 
 test('an upstream ejected as failing is back at once when the others cannot be reached', async () => {
-  const port = await findClosedPort();
+  const port = await freePort();
   const last = restartable(port);
   await last.start();
   const failing = await startHttpUpstream((_req, res) => res.writeHead(503).end());
@@ -244,7 +245,7 @@ test('three failed health checks eject an upstream, and two successful ones brin
 });
 
 test.each<[string, () => Promise<number>, string]>([
-  ['that nobody listens for', findClosedPort, 'ECONNREFUSED'],
+  ['that nobody listens for', freePort, 'ECONNREFUSED'],
   ['without an answer', async () => (await startRawUpstream(() => {})).port, 'no response within 200 ms'],
   ['with a broken answer', async () => (await startRawUpstream((socket) => socket.write('x\r\n\r\n'))).port, 'not the'],
   ['whose connection ends', async () => (await startRawUpstream((socket) => socket.end())).port, 'closed'],
@@ -320,7 +321,7 @@ test('close stops health checks, probes and lookups', async () => {
   const time = new HeldTime();
   let lookups = 0;
   const gateway = await startGateway(0, {
-    urls: [new URL(`http://backend.test:${await findClosedPort()}`)],
+    urls: [new URL(`http://backend.test:${await freePort()}`)],
     scheduler: time,
     healthCheck: { path: '/', intervalMs: 1_000 },
     async lookup() {

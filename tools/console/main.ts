@@ -2,18 +2,20 @@
  * `npm run lab -- console --help`: how long the calls of the console take with many customers, and what five open
  * consoles, or open pages of the portal, cost the clients of the gateway.
  */
+
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { treeCpuMicros } from '../../bench/cpu.ts';
+import { freePort } from '../../bench/free-port.ts';
 import { runLoad } from '../../bench/load.ts';
 import { startTollgate } from '../../bench/peers.ts';
 import { allowedCpus, choosePinning } from '../../bench/pinning.ts';
 import { findPrograms } from '../../bench/programs.ts';
 import { renderTable } from '../../bench/report.ts';
 import { median } from '../../bench/statistics.ts';
-import { command, freePort, LIST_PATH, type Surroundings, startSurroundings } from '../../bench/surroundings.ts';
+import { command, LIST_PATH, type Surroundings, startSurroundings } from '../../bench/surroundings.ts';
 import { exitOnSignals } from '../../bench/workspace.ts';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';

@@ -1,12 +1,14 @@
 /** The gateways of the benchmark, two instances each, on a Redis and a clock of their own. */
+
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createCustomer, writeCustomers } from '../../bench/customers.ts';
+import { freePort } from '../../bench/free-port.ts';
 import { type Peer, type PeerSurroundings, startPeers } from '../../bench/peers.ts';
 import type { Programs } from '../../bench/programs.ts';
-import { freePort, isListening, LIST_PATH } from '../../bench/surroundings.ts';
+import { isListening, LIST_PATH } from '../../bench/surroundings.ts';
 import { Workspace } from '../../bench/workspace.ts';
 import { sha256Hex } from '../../src/formats/api-key.ts';
 import { attack, BEGIN_LATE_MS, type Fault, type Finding } from './attacks.ts';

@@ -1,11 +1,13 @@
 /** What a soak runs on: one gateway, its Redis with the data on disk, a moody backend, and customers with keys. */
+
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 import { stringify } from 'yaml';
 import { type Customer, createCustomer, writeCustomers } from '../../bench/customers.ts';
-import { freePort, isListening } from '../../bench/surroundings.ts';
+import { freePort } from '../../bench/free-port.ts';
+import { isListening } from '../../bench/surroundings.ts';
 import { type RunningProcess, Workspace } from '../../bench/workspace.ts';
 import { findRedisServer } from '../../test/support/find-redis.ts';
 import { MoodyUpstream } from './upstream.ts';

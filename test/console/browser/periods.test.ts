@@ -1,10 +1,11 @@
 /** Days and months on the pages of the console and the portal. */
+
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { freePort } from '../../../bench/free-port.ts';
 import { createLink } from '../../portal/support.ts';
 import { callAdmin, createCustomerWithKey } from '../../support/admin.ts';
 import { startShared } from '../../support/cleanup.ts';
-import { freePort } from '../../support/redis-server.ts';
 import { startSystem } from '../../support/system.ts';
 import {
   accessibilityFaults,

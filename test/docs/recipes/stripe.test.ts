@@ -1,4 +1,5 @@
 /** The server of docs/recipes/stripe.md, as it is copied, sets plans by signed events and what Stripe's API says. */
+
 import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -7,11 +8,11 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../../bench/free-port.ts';
 import { callAdmin } from '../../support/admin.ts';
 import { CHILD_ENVIRONMENT } from '../../support/child-environment.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ADMIN_TOKEN } from '../../support/gateway.ts';
-import { freePort } from '../../support/redis-server.ts';
 import { startSystem } from '../../support/system.ts';
 import { blockOf, configOf, temporaryFolder } from './support.ts';
 

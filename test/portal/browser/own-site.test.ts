@@ -1,8 +1,10 @@
 /** The portal as a part of the operator's site, in a real browser: its logo, ways back, scopes, and a line to try a key. */
+
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { freePort } from '../../../bench/free-port.ts';
 import {
   accessibilityFaults,
   expectNoSidewaysScroll,
@@ -15,7 +17,6 @@ import { rewrite } from '../../control/reload/support.ts';
 import { callAdmin } from '../../support/admin.ts';
 import { startBackend } from '../../support/backend.ts';
 import { EMBEDDED_STORE } from '../../support/gateway.ts';
-import { freePort } from '../../support/redis-server.ts';
 import { createLink, type PortalGateway, startPortalGateway } from '../support.ts';
 
 const HOME = 'https://app.example.com/developers';

@@ -1,16 +1,17 @@
 /** Sessions of browsers over restarts of the gateway, and over instances of several processes. */
+
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
+import { freePort } from '../../../bench/free-port.ts';
 import { OFFLINE, startBrowser, visit } from '../../console/browser/support/browser.ts';
 import { bearer, createCustomerWithKey } from '../../support/admin.ts';
 import { startBackend } from '../../support/backend.ts';
 import { ADMIN_TOKEN, EMBEDDED_STORE, REDIS_STORE } from '../../support/gateway.ts';
 import { startProgram } from '../../support/process.ts';
-import { freePort } from '../../support/redis-server.ts';
 import { createLink } from '../support.ts';
 
 let browser: Browser;

@@ -1,4 +1,5 @@
 /** A gateway with two workers, as processes: what holds for one process holds for all of them together. */
+
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
@@ -8,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
+import { freePort } from '../../../bench/free-port.ts';
 import { temporaryFile } from '../../cli/support.ts';
 import { callAdmin, createCustomerWithKey } from '../../support/admin.ts';
 import { startBackend } from '../../support/backend.ts';
@@ -16,7 +18,6 @@ import { startShared } from '../../support/cleanup.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { readMetric } from '../../support/metrics.ts';
 import { runProgram } from '../../support/process.ts';
-import { findClosedPort } from '../../upstream/support/upstreams.ts';
 import { agentOfTest, type Outcome, PATIENCE, request, startWithWorkers, tally, workersOf } from './support.ts';
 
 const REQUESTS = 'tollgate_http_requests_total';
@@ -187,7 +188,7 @@ it('all workers serve the backends of a reload, and /status, /readyz and metrics
   const added = await startBackend();
   onTestFinished(() => added.close());
   const { gateway, key, file, sections } = await startWithWorkers();
-  const down = `http://127.0.0.1:${await findClosedPort()}`;
+  const down = `http://127.0.0.1:${await freePort()}`;
   const upstreams = { added: { urls: [added.url] }, down: { urls: [down] } };
   const routes = Object.keys(upstreams).map((name) => ({ path: `/${name}`, methods: ['GET'], upstream: name }));
   const withDefault = [{ path: '/api', methods: ['GET'] }, ...routes];

@@ -1,4 +1,3 @@
-import { randomInt } from 'node:crypto';
 import { createServer as createHttpServer, type RequestListener } from 'node:http';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -49,19 +48,4 @@ export async function startRawUpstream(answer: (socket: Socket, head: string) =>
     });
   });
   return { port: await listen(server), heads, connections: () => connections };
-}
-
-/** A port of this machine where nobody listens. */
-export async function findClosedPort(): Promise<number> {
-  for (;;) {
-    // Systems hand out higher ports than these: no server of another test can get it meanwhile.
-    const port = randomInt(10_000, 30_000);
-    const server = createServer();
-    const isFree = await new Promise<boolean>((resolve) => {
-      server.once('error', () => resolve(false)).listen(port, '127.0.0.1', () => resolve(true));
-    });
-    if (!isFree) continue;
-    await new Promise((resolve) => server.close(resolve));
-    return port;
-  }
 }

@@ -1,6 +1,8 @@
 /** A gateway with customers as an operator would find them: near their limits, refused, suspended, with old keys. */
+
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
+import { freePort } from '../../../../bench/free-port.ts';
 import { startSampleBackend } from '../../../../demo/sample-backend/sample-backend.ts';
 import { systemClock } from '../../../../src/base/clock.ts';
 import { openStore } from '../../../../src/store/open/open-store.ts';
@@ -8,7 +10,6 @@ import { redisKeyNames } from '../../../../src/store/redis/protocol/key-names.ts
 import { DAY_MS, dayName, HOUR_MS, hourName } from '../../../../src/store/usage-history.ts';
 import { bearer, callAdmin, createKey } from '../../../support/admin.ts';
 import { type StoreKind, startTestGateway, type TestGateway } from '../../../support/gateway.ts';
-import { freePort } from '../../../support/redis-server.ts';
 
 interface SampleCustomer {
   readonly id: string;
