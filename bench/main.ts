@@ -17,6 +17,7 @@ import { comparePeers } from './scenarios/peers.ts';
 import { profileRequests } from './scenarios/profile.ts';
 import { floodWithRefused } from './scenarios/refused.ts';
 import { compareSizes, compareUploads } from './scenarios/sizes.ts';
+import { streamEvents } from './scenarios/streams.ts';
 import { measureTail } from './scenarios/tail.ts';
 import { measureTracing } from './scenarios/tracing.ts';
 import { compareWorkers } from './scenarios/workers.ts';
@@ -27,6 +28,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
   peers: comparePeers,
   sizes: compareSizes,
   uploads: compareUploads,
+  streams: streamEvents,
   customers: spreadCustomers,
   refused: floodWithRefused,
   checks: compareChecks,

@@ -42,6 +42,8 @@ export type PeerSurroundings = Pick<Surroundings, 'workspace' | 'programs' | 'pi
   readonly redis: Pick<Surroundings['redis'], 'port' | 'url'>;
   /** Requests in an hour of any customer, for the peers that have one limit for all. Left out: no limit that matters. */
   readonly limit?: number;
+  /** To the backend, of the peers that have to be told. Left out: as many as a busy client has. */
+  readonly connections?: number;
 };
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -174,13 +176,10 @@ export async function startLuaNginx(
 
 /** A peer that is a module of peers/: its arguments are its own port, the backend's and Redis's, and the limit. */
 async function startNodePeer(name: PeerName, surroundings: PeerSurroundings): Promise<Peer> {
-  const { workspace, pinning, upstream, redis, limit } = surroundings;
+  const { workspace, pinning, upstream, redis, limit = 1_000_000_000, connections = 64 } = surroundings;
   installPeers();
   const port = await freePort();
-  const args = [
-    `${PEERS_FOLDER}/${name}.mjs`,
-    ...[port, upstream.port, redis.port, ...(limit === undefined ? [] : [limit])].map(String),
-  ];
+  const args = [`${PEERS_FOLDER}/${name}.mjs`, ...[port, upstream.port, redis.port, limit, connections].map(String)];
   const process = await workspace.start({
     name,
     command: nodeCommand(pinning.measured, args),

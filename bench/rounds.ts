@@ -1,5 +1,5 @@
 /** Rounds of slices. What changes on the machine while they run changes for all: compared is round by round. */
-import { type Job, runSlice, type Slice, type SliceSettings } from './slice.ts';
+import { type Job, runSlice, type Slice, type SliceFault, type SliceSettings } from './slice.ts';
 import { median, quantile } from './statistics.ts';
 
 export interface RoundsSettings extends Omit<SliceSettings, 'seed'> {
@@ -16,13 +16,22 @@ export interface Rounds {
 
 /** Takes the jobs in turn, `rounds` times, after one round that does not count and warms them up. */
 export async function runRounds(jobs: readonly Job[], settings: RoundsSettings): Promise<Rounds> {
+  return takeTurns(jobs, settings, (job, round) => runSlice(job, { ...settings, seed: round + 1 }));
+}
+
+/** The same with slices that `run` knows to measure. */
+export async function takeTurns<J extends Pick<Job, 'name'>>(
+  jobs: readonly J[],
+  settings: Pick<RoundsSettings, 'rounds' | 'say'>,
+  run: (job: J, round: number) => Promise<Slice | SliceFault>,
+): Promise<Rounds> {
   const slices = new Map<string, (Slice | undefined)[]>(jobs.map(({ name }) => [name, []]));
   const problems: string[] = [];
   for (let round = 0; round <= settings.rounds; round += 1) {
     const label = round === 0 ? 'warm-up' : `round ${round}/${settings.rounds}`;
     const progress: string[] = [];
     for (const job of rotate(jobs, round)) {
-      const slice = await runSlice(job, { ...settings, seed: round + 1 });
+      const slice = await run(job, round);
       const isFault = 'fault' in slice;
       if (isFault) problems.push(`${job.name}, ${label}: ${slice.fault}`);
       progress.push(`${job.name} ${isFault ? 'FAILED' : (slice.gatewayMicros + slice.redisMicros).toFixed(1)}`);

@@ -4,7 +4,7 @@ import rateLimit from '@fastify/rate-limit';
 import fastify from 'fastify';
 import { Redis } from 'ioredis';
 
-const [port, upstreamPort, redisPort, limit = 1_000_000_000] = process.argv.slice(2).map(Number);
+const [port, upstreamPort, redisPort, limit = 1_000_000_000, connections = 64] = process.argv.slice(2).map(Number);
 const redis = new Redis(redisPort, '127.0.0.1', { enableAutoPipelining: true });
 
 const app = fastify();
@@ -22,6 +22,6 @@ app.addHook('onRequest', async (request, reply) => {
 });
 app.register(httpProxy, {
   upstream: `http://127.0.0.1:${upstreamPort}`,
-  undici: { connections: 64, pipelining: 1 },
+  undici: { connections, pipelining: 1 },
 });
 await app.listen({ port, host: '127.0.0.1' });
