@@ -30,7 +30,7 @@ export default defineConfig({
       'test/{console,portal}/browser/**',
     ],
     // The others are tried by npm run test:faults.
-    provide: { shareOfRuns: 0.25 },
+    provide: { shareOfRuns: 0.1 },
     globalSetup: [
       'test/support/find-redis.ts',
       'test/support/bound-compile-cache.ts',

@@ -2,7 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 /**
  * What takes minutes, or loads the machine on purpose: faults of whole systems, each against real processes; tests under
- * load; and three quarters of the random cases of which `npm test` tries one.
+ * load; and nine tenths of the random cases of which `npm test` tries one.
  */
 export default defineConfig({
   test: {
@@ -29,11 +29,13 @@ export default defineConfig({
           include: [
             'test/**/*.load.test.ts',
             'test/**/quota/{late-begins,simulation,usage-history,periods-simulation,periods-year,key-limits}.test.ts',
-            'test/**/store/differential.test.ts',
+            'test/**/store/{differential,period-counts}.test.ts',
+            'test/**/units-in-redis.test.ts',
+            'test/config/load.test.ts',
             'test/**/response-differential.test.ts',
           ],
           globalSetup: ['test/support/find-redis.ts'],
-          provide: { shareOfRuns: 0.75 },
+          provide: { shareOfRuns: 0.9 },
         },
       },
     ],

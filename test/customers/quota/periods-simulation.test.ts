@@ -203,7 +203,7 @@ describe.each([
           }
           note(period.limit, periods);
         }),
-        { numRuns: RUNS * shareOfRuns(runs) },
+        { numRuns: RUNS * shareOfRuns(runs, runs / 4) },
       ),
   );
 
@@ -338,7 +338,7 @@ describe('while the store is away', () => {
         expect(most).toBeLessThanOrEqual(share);
         if (most === share) sharesUsed++;
       }),
-      { numRuns: RUNS * shareOfRuns(400), examples: [AT_THE_BOUNDARY] },
+      { numRuns: RUNS * shareOfRuns(400, 100), examples: [AT_THE_BOUNDARY] },
     );
     expect(sharesUsed).toBeGreaterThan(0);
   });
