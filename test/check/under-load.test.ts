@@ -1,9 +1,9 @@
-/** Checks of several instances, without the store, with workers, at the limits of the listener, and at its end. */
+/** Checks of several instances, without the store, at the limits of the listener, and at its end. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { PATIENCE, startWithWorkers } from '../process/workers/support.ts';
+import { PATIENCE } from '../process/workers/support.ts';
 import { bearer, createCustomerWithKey } from '../support/admin.ts';
 import { readMetric } from '../support/metrics.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
@@ -74,23 +74,6 @@ describe('while Redis is away', () => {
       });
       expect((await verify(gateway, { key: 'never-seen-key', dry_run: true })).status).toBe(503);
     },
-  );
-});
-
-test('workers serve the listener too, and share its port', async () => {
-  const check = { host: '127.0.0.1', port: 0, token: CHECK_TOKEN };
-  const customer = { id: 'acme', plan: 'enterprise', requests_per_hour: 20 };
-  const { gateway, key } = await startWithWorkers({ config: { check }, customer });
-  const listener = { check: gateway.check ?? '' };
-  const statuses = await Promise.all(
-    Array.from({ length: 40 }, async () => {
-      return (await ask(listener, '/ext-authz/v1/conversations', { headers: bearer(key) })).status;
-    }),
-  );
-  expect(statuses.filter((status) => status === 200)).toHaveLength(20);
-  expect(new Set(statuses)).toEqual(new Set([200, 429]));
-  expect((await ask(listener, '/ext-authz/v1/conversations', { headers: bearer(key), token: 'wrong' })).status).toBe(
-    500,
   );
 });
 

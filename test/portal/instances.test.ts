@@ -2,21 +2,11 @@
 import { expect, it, onTestFinished } from 'vitest';
 import { send } from '../console/support.ts';
 import { rewrite } from '../control/reload/support.ts';
-import { startWithWorkers } from '../process/workers/support.ts';
-import { bearer, callAdmin } from '../support/admin.ts';
+import { callAdmin } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { EMBEDDED_STORE, REDIS_STORE, STORES } from '../support/gateway.ts';
 import { startSystem } from '../support/system.ts';
-import {
-  codeOf,
-  createCustomer,
-  createLink,
-  exchange,
-  openSession,
-  PUBLIC_URL,
-  sessionOf,
-  startPortalGateway,
-} from './support.ts';
+import { codeOf, createCustomer, createLink, exchange, openSession, startPortalGateway } from './support.ts';
 
 async function startStore(kind = REDIS_STORE) {
   const [store, backend] = [await kind.start(), await startBackend()];
@@ -142,19 +132,4 @@ it('without a portal there are neither links nor tokens', async () => {
     expect({ status: refused.status, code: refused.body.code }).toEqual({ status: 422, code: 'unprocessable' });
   }
   expect(gateway.portal).toBeUndefined();
-});
-
-it('a gateway with two workers serves the portal, and a revoked key is refused by both', async () => {
-  const portal = { host: '127.0.0.1', port: 0, public_url: PUBLIC_URL };
-  const { gateway, key } = await startWithWorkers({ config: { portal } });
-  const origin = gateway.portal ?? '';
-  const opened = await exchange(origin, codeOf(await createLink(gateway, 'acme')));
-  const session = sessionOf(opened);
-  expect((await send(origin, 'GET', '/portal/v1/usage', session)).status).toBe(200);
-  const { id } = (await send(origin, 'GET', '/portal/v1/keys', session)).body.items[0];
-  const call = async () => (await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) })).status;
-  for (let i = 0; i < 4; i++) expect(await call()).toBe(200);
-  expect((await send(origin, 'DELETE', `/portal/v1/keys/${id}`, session)).status).toBe(204);
-  await expect.poll(call).toBe(401);
-  for (let i = 0; i < 4; i++) expect(await call()).toBe(401);
 });

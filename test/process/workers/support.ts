@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
+import { get as getOverTls } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { expect, vi } from 'vitest';
 import { stringify } from 'yaml';
@@ -12,6 +13,9 @@ import { type RunningGateway, startProgram } from '../../support/process.ts';
 import { startRedis } from '../../support/redis-server.ts';
 
 export const PATIENCE = { timeout: 30_000, interval: 50 };
+
+/** The counter of requests, by listener and status. */
+export const REQUESTS = 'tollgate_http_requests_total';
 
 export interface WorkersSystem {
   readonly gateway: RunningGateway;
@@ -85,7 +89,8 @@ export interface Outcome {
 /** One request over the agent's connections. */
 export async function request(agent: Agent, url: string, key: string): Promise<Outcome> {
   try {
-    const req = get(`${url}/v1/conversations`, { agent, headers: bearer(key) });
+    const send = url.startsWith('https:') ? getOverTls : get;
+    const req = send(`${url}/v1/conversations`, { agent, headers: bearer(key) });
     const [res] = (await once(req, 'response')) as [IncomingMessage];
     await text(res);
     return { status: res.statusCode, closes: res.headers.connection === 'close' };
@@ -105,4 +110,9 @@ export function tally(outcomes: readonly Outcome[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const { status = 'none' } of outcomes) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
+}
+
+/** Returns the sum over all series of a metric. */
+export function sum(samples: Readonly<Record<string, number>>): number {
+  return Object.values(samples).reduce((so, each) => so + each, 0);
 }
