@@ -211,7 +211,7 @@ export const PROMISES: readonly Promised[] = [
     bound: 'once',
     brokenBy: '–',
     tests: {
-      'test/bodies/never-twice.test.ts': [
+      'test/bodies/never-twice.load.test.ts': [
         'SIGTERM under load: each POST arrives at most once, and what the backend got is answered',
       ],
     },

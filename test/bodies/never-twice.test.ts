@@ -3,43 +3,17 @@
  * requests that arrived completely, and connections on which only the beginning of one arrived.
  */
 
-import { Agent, request as httpRequest } from 'node:http';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { startBackend } from '../support/backend.ts';
-import { KEY, startGatewayProcess } from '../support/gateway-process.ts';
 import { type Arrival, OK, respond, startCountingBackend, twice } from './counting-backend.ts';
+import { createClient } from './single-try-client.ts';
 import { ANY_ROUTE, startBodySystem } from './support.ts';
 
 const MANY = 1_000_000;
 const CUSTOMER = { id: 'acme', plan: 'starter', requests_per_hour: MANY };
-
-/** Asks the gateway with a client that repeats nothing. */
-function createClient(origin: string, key: string, maxSockets = 16) {
-  const agent = new Agent({ keepAlive: true, maxSockets });
-  onTestFinished(() => agent.destroy());
-  const { hostname, port } = new URL(origin);
-  let sent = 0;
-  return {
-    get sent() {
-      return sent;
-    },
-    /** Sends to a path of its own. Resolves to the status, or 0 if the gateway closed the connection. */
-    send(method: string, body?: string | Buffer): Promise<number> {
-      const headers = { Authorization: `Bearer ${key}`, ...(body && { 'Content-Length': body.length }) };
-      const path = `/api/${sent++}`;
-      return new Promise((resolve) => {
-        const request = httpRequest({ hostname, port, agent, method, path, headers }, (res) => {
-          res.resume().once('close', () => resolve(res.statusCode ?? 0));
-        });
-        request.once('error', () => resolve(0));
-        request.end(body);
-      });
-    },
-  };
-}
 
 async function startWith(urls: readonly string[], config: Record<string, Record<string, unknown>> = {}) {
   const upstream = { urls, connect_timeout_ms: 5_000, ...config.upstream };
@@ -193,29 +167,4 @@ it.each([
   const { client } = await startWith([backend.url]);
   expect(await client.send(method, body)).toBe(502);
   expect(backend.begun).toBe(times);
-});
-
-it('SIGTERM under load: each POST arrives at most once, and what the backend got is answered', async () => {
-  const backend = await startCountingBackend((arrival) => void setTimeout(respond, 20 * Math.random(), arrival));
-  const gateway = await startGatewayProcess({
-    config: {
-      upstream: { urls: [backend.url] },
-      routes: [ANY_ROUTE],
-      shutdown: { not_ready_ms: 100, drain_ms: 5_000 },
-    },
-  });
-  const client = createClient(gateway.public, KEY);
-  const answered: number[] = [];
-  const loops = Array.from({ length: 16 }, async () => {
-    for (let status = 200; status === 200; ) {
-      status = await client.send('POST', 'a body');
-      answered.push(status);
-    }
-  });
-  await expect.poll(() => backend.begun).toBeGreaterThan(200);
-  gateway.signal('SIGTERM');
-  await Promise.all(loops);
-  expect((await gateway.finished).status).toBe(0);
-  expect(answered.filter((status) => status === 200)).toHaveLength(backend.begun);
-  expect(twice(backend)).toEqual([]);
 });

@@ -233,5 +233,5 @@ it('a record that cannot be read leaves the last known state in force', async ()
 });
 
 it('switched on and off in two gateways under load, each response is 200 or 503 maintenance, and only 200 is counted', async () => {
-  await switchUnderLoad(10);
+  await switchUnderLoad(4);
 });

@@ -11,8 +11,8 @@ import { type RunningGateway, startProgram } from '../support/process.ts';
 
 const KEY = 'tg_demo_starter';
 const CALLERS = 32;
-/** Long, because a log line has the route: so thousands of requests are not needed to fill the buffer. */
-const PATH = `/v1/${'x'.repeat(4000)}`;
+/** As long as a target may be, because a log line has the route: so thousands of requests are not needed to fill the buffer. */
+const PATH = `/v1/${'x'.repeat(8000)}`;
 
 async function startGateway(): Promise<RunningGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-log-'));

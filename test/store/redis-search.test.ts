@@ -2,58 +2,14 @@
  * Searches use a directory in memory, and a dashboard writes customers in Redis. A customer that it wrote by HSET alone
  * must be found: an operator who does not find it would create it again, or not suspend it.
  */
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
-import type { CustomerSearch } from '../../src/store/customer-search.ts';
+import { expect, test } from 'vitest';
 import { InvalidCursorError, StoreDoubtError } from '../../src/store/errors.ts';
 import { CustomerDirectory } from '../../src/store/redis/records/customer-directory.ts';
-import { openRedisStore } from '../../src/store/redis/redis-store.ts';
-import type { Store } from '../../src/store/store.ts';
 import { eventually } from '../support/eventually.ts';
-import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { readCommandStats } from '../support/redis-system.ts';
-import { RecordingObserver } from './contract.ts';
+import { startCustomersInRedis } from './customers-in-redis.ts';
 import { everyPage } from './every-page.ts';
 
-let redis: RedisServer;
-beforeAll(async () => {
-  redis = await startRedis();
-});
-afterAll(() => redis.stop());
-
-async function open(url = redis.url): Promise<Store> {
-  const surroundings = { clock: systemClock, observer: new RecordingObserver(), warn: () => undefined };
-  const store = await openRedisStore({ url, keyPrefix: 'test', timeoutMs: 2000, ...surroundings });
-  onTestFinished(() => store.close());
-  return store;
-}
-
-async function openEmpty(): Promise<Store> {
-  await redis.command('FLUSHALL');
-  return open();
-}
-
-async function idsOf({ records }: Store, search: CustomerSearch, limit = 10): Promise<string[]> {
-  const pages = await everyPage((cursor) => records.findCustomers(search, cursor, limit));
-  return pages.flat().map(({ id }) => id);
-}
-
-const write = (id: string, ...fields: string[]) =>
-  redis.command('HSET', `test:customer:{${id}}`, 'plan', 'starter', ...fields);
-
-/** Writes customers `c-1` and so on, as another program would. */
-async function writeMany(count: number, name = 'Customer'): Promise<void> {
-  const script = `for i = 1, ARGV[1] do redis.call('HSET', 'test:customer:{c-' .. i .. '}', 'plan', 'starter', 'name', ARGV[2] .. ' ' .. i) end`;
-  await redis.command('EVAL', script, 0, count, name);
-}
-
-/** Resolves to how many records a search reads one by one, and how many steps of a scan it takes. */
-async function costOf(search: () => Promise<unknown>): Promise<{ read: number; scans: number }> {
-  await redis.command('CONFIG', 'RESETSTAT');
-  await search();
-  const stats = await readCommandStats(redis);
-  return { read: stats.get('hmget')?.calls ?? 0, scans: stats.get('scan')?.calls ?? 0 };
-}
+const { redis, open, openEmpty, idsOf, write, writeMany, costOf } = startCustomersInRedis();
 
 test('a customer that another program wrote is found, before and after the gateway knows all of them', async () => {
   const store = await openEmpty();
@@ -72,7 +28,7 @@ test('a change by another program is found by its new value alone', async () => 
   await eventually('the new name is found', async () => (await idsOf(store, { fragments: ['after'] })).length === 1);
   expect(await idsOf(store, { suspended: true })).toEqual(['acme']);
   expect(await idsOf(store, { fragments: ['before'] })).toEqual([]);
-  await redis.command('DEL', 'test:customer:{acme}');
+  await redis().command('DEL', 'test:customer:{acme}');
   expect(await idsOf(store, { fragments: ['after'] })).toEqual([]);
 });
 
@@ -80,7 +36,7 @@ test('what another program wrote while changes were not pushed is found', async 
   const store = await openEmpty();
   await write('acme');
   await idsOf(store, {});
-  await redis.disconnect('tollgate-push');
+  await redis().disconnect('tollgate-push');
   await write('acme-2');
   expect((await idsOf(store, { fragments: ['acme'] })).toSorted()).toEqual(['acme', 'acme-2']);
   await eventually('changes are pushed again', () => store.invalidations.connected);
@@ -117,7 +73,7 @@ test('with thousands of customers, a search reads those that match', async () =>
 });
 
 test('all matches are listed in the order of their ids, in pages of any size', async () => {
-  await redis.command('FLUSHALL');
+  await redis().command('FLUSHALL');
   await writeMany(12_000);
   const store = await open();
   const expected = Array.from({ length: 12_000 }, (_, i) => `c-${i + 1}`).toSorted();
@@ -135,26 +91,6 @@ test('without a search, a gateway reads no customer but those of requests', asyn
     );
   });
   expect(cost.read).toBeLessThan(10);
-});
-
-test('what is written while a first search reads all customers is found, and what is deleted meanwhile is not', async () => {
-  const store = await openEmpty();
-  await writeMany(25_000);
-  let step = 0;
-  const pages = await everyPage(
-    (cursor) => store.records.findCustomers({ fragments: ['late'] }, cursor, 100),
-    async () => {
-      step += 1;
-      await write(`late-${step}`);
-      await write(`c-${step}`, 'name', `Late ${step}`);
-      await store.records.createCustomer({ id: `late-own-${step}`, plan: 'starter', suspended: false });
-      if (step === 1) await redis.command('DEL', 'test:customer:{c-25000}');
-    },
-  );
-  expect(step).toBeGreaterThan(0);
-  expect(pages.flat().map(({ id }) => id)).toContain('late-own-1');
-  await eventually('all are found', async () => (await idsOf(store, { fragments: ['late'] })).length === 3 * step);
-  expect(await idsOf(store, { fragments: ['c-25000'] })).toEqual([]);
 });
 
 test('while changes are not pushed, each search reads all customers', async () => {
@@ -207,23 +143,6 @@ test('searches at once find the same, also while the first of them reads all cus
   for (const ids of found) expect(ids).toHaveLength(1111);
 });
 
-test('more changes than a gateway remembers are found, by reading all customers again', async () => {
-  const store = await openEmpty();
-  await writeMany(11_000);
-  expect(await idsOf(store, { fragments: ['c-7'] }, 1000)).toHaveLength(1111);
-  let pushes = 0;
-  store.invalidations.subscribe(() => {
-    pushes += 1;
-  });
-  await writeMany(11_000, 'Renamed');
-  await eventually('all changes are pushed', () => pushes === 11_000);
-  const cost = await costOf(async () => {
-    expect(await idsOf(store, { fragments: ['renamed'] }, 1000)).toHaveLength(11_000);
-  });
-  expect(cost.scans).toBeGreaterThan(0);
-  expect(await idsOf(store, { fragments: ['customer'] }, 1000)).toEqual([]);
-});
-
 test('customers that would take too much memory are found by reading all of them', async () => {
   const { records, invalidations } = await openEmpty();
   await writeMany(3000);
@@ -243,7 +162,7 @@ test('a search fails in a store that lost its data: what is in memory is no long
   const store = await openEmpty();
   await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
   expect(await idsOf(store, { fragments: ['acme'] })).toEqual(['acme']);
-  await redis.command('FLUSHALL');
+  await redis().command('FLUSHALL');
   for (const beginning of ['acme', 'nobody']) {
     await expect(idsOf(store, { fragments: [beginning] })).rejects.toBeInstanceOf(StoreDoubtError);
   }

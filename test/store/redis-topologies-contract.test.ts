@@ -1,4 +1,4 @@
-/** What a store promises, it promises on Redis Cluster and behind Sentinel as well. */
+/** What a store promises, it promises on Redis Cluster as well. Behind Sentinel: redis-sentinel-contract.load.test.ts. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import type { StoreObserver } from '../../src/store/observer.ts';
@@ -32,11 +32,11 @@ async function acceptPartsAsEmpty(prefix: string): Promise<void> {
   await Promise.all(PART_TAGS.map((tag, part) => masters[part]?.command('SET', installedPart(tag), 'init-test')));
 }
 
-async function open(url: string, servers: RedisClusterServers | RedisServer, observer: StoreObserver) {
+async function open(observer: StoreObserver) {
   storeNumber += 1;
-  const settings = { url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000, usage: RETENTION };
-  await acceptAsEmpty(servers, settings.keyPrefix);
-  if (servers === cluster) await acceptPartsAsEmpty(settings.keyPrefix);
+  const settings = { url: cluster.url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000, usage: RETENTION };
+  await acceptAsEmpty(cluster, settings.keyPrefix);
+  await acceptPartsAsEmpty(settings.keyPrefix);
   return openStore(settings, { clock: systemClock, warn: () => undefined, observer });
 }
 
@@ -49,7 +49,6 @@ test('a check of the store tries each master of a cluster, and the master that t
   expect(await check(sentinel)).toMatchObject([{ outcome: 'ok', text: expect.stringMatching(/^Redis \d/) }]);
 });
 
-storeContract('the store on Redis Cluster', (observer) => open(cluster.url, cluster, observer));
-periodsContract('the store on Redis Cluster', (observer) => open(cluster.url, cluster, observer));
-keysContract('the store on Redis Cluster', (observer) => open(cluster.url, cluster, observer));
-storeContract('the store behind Sentinel', async (observer) => open(sentinel.url, await sentinel.master(), observer));
+storeContract('the store on Redis Cluster', open);
+periodsContract('the store on Redis Cluster', open);
+keysContract('the store on Redis Cluster', open);
