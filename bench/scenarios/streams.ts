@@ -24,7 +24,8 @@ const HEAD = ['gateway', 'CPU µs/event', 'of Redis', 'ratio to tollgate', 'p50 
 
 const RESULT = z.object({ events: z.int(), closed: z.int(), p50: z.number(), p99: z.number(), p999: z.number() });
 
-const pathOf = (name: string) => fileURLToPath(new URL(`../${name}`, import.meta.url));
+const BACKEND = fileURLToPath(new URL('../event-backend.ts', import.meta.url));
+const READER = fileURLToPath(new URL('../event-reader.ts', import.meta.url));
 
 export const streamEvents: Scenario = async (surroundings, settings) => {
   const upstream = await startEventBackend(surroundings);
@@ -93,7 +94,7 @@ async function startEventBackend({ workspace, pinning }: Surroundings) {
   const port = await freePort();
   await workspace.start({
     name: 'event-backend',
-    command: command(pinning.loading, process.execPath, [pathOf('event-backend.ts'), String(port)]),
+    command: command(pinning.loading, process.execPath, [BACKEND, String(port)]),
     isReady: () => isListening(port),
   });
   return { port, origin: `http://127.0.0.1:${port}` };
@@ -101,7 +102,7 @@ async function startEventBackend({ workspace, pinning }: Surroundings) {
 
 /** Resolves when each stream has had an event. `result`: of the time after that. */
 async function openStreams({ pinning }: Surroundings, origin: string, key: string, count: number, durationMs: number) {
-  const args = [pathOf('event-reader.ts'), `${origin}${LIST_PATH}`, key, String(count), String(durationMs)];
+  const args = [READER, `${origin}${LIST_PATH}`, key, String(count), String(durationMs)];
   const [program, ...before] = command(pinning.loading, process.execPath, args);
   const child = spawn(program, before, { stdio: ['pipe', 'pipe', 'inherit'] });
   const lines = createInterface(child.stdout)[Symbol.asyncIterator]();

@@ -78,8 +78,10 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   #upstreamMs: number | undefined;
   #status: number | undefined;
   #contentBytes = 0;
-  /** The part of the response's body that is not written yet, as Latin-1; undefined: none. */
-  #rest: string | undefined;
+  /** Whether the client gets the body in chunks, as opposed to a known length or until its connection is closed. */
+  #isChunked = false;
+  /** The part of the response's body that is not written yet, as Latin-1. */
+  #rest = '';
 
   constructor(
     request: ForwardRequest,
@@ -182,11 +184,11 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
       this.#parts.passedLines(lines, status, this.#request.replacedLines) + this.#handlers.responseLines(this.#request);
     // The client is still sending: what follows the response is no request.
     if (this.#isUploading) this.#res.shouldKeepAlive = false;
-    writeResponseHead(this.#res, status, reason, passed, status === 204 ? undefined : contentLength);
+    this.#isChunked = writeResponseHead(this.#res, status, reason, passed, status === 204 ? undefined : contentLength);
     this.#status = status;
     this.#phase = 'relaying';
     this.#setDeadline();
-    if (ended) this.#received(undefined);
+    if (ended) this.#received('');
   }
 
   onContent(bytes: Buffer, start: number, end: number, ended: boolean): void {
@@ -194,24 +196,56 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     const length = end - start;
     const isFirst = this.#contentBytes === 0;
     this.#contentBytes += length;
-    if (ended && isFirst && length <= MAX_TEXT_BYTES) {
-      this.#received(bytes.toString('latin1', start, end));
+    const isText = length <= MAX_TEXT_BYTES;
+    if (ended && isFirst && isText) {
+      this.#received(this.#framed(bytes.toString('latin1', start, end)));
       return;
     }
-    const hasRoom = length === 0 || this.#res.write(Buffer.from(bytes.subarray(start, end)));
+    const isTaken =
+      length === 0 ||
+      (isText ? this.#writeText(bytes.toString('latin1', start, end)) : this.#writeBytes(bytes.subarray(start, end)));
     if (ended) {
-      this.#received(undefined);
+      if (!isTaken) this.#connection?.keepBytes();
+      this.#received('');
       return;
     }
-    if (!hasRoom) {
+    if (!isTaken) {
       this.#isClientBehind = true;
       this.#connection?.pause();
-      this.#res.once('drain', () => this.#onClientDrained());
     }
     if (!this.#isUploading) this.#setDeadline();
   }
 
-  #onClientDrained(): void {
+  /** A piece of the body as the client gets it: a chunk (RFC 9112 §7.1), unless the length is known. */
+  #framed(text: string): string {
+    return this.#isChunked && text !== '' ? `${text.length.toString(16)}\r\n${text}\r\n` : text;
+  }
+
+  /** Returns whether there is room for more. */
+  #writeText(text: string): boolean {
+    const hasRoom = this.#res.write(this.#framed(text), 'latin1');
+    if (!hasRoom) this.#res.once('drain', () => this.#onTaken());
+    return hasRoom;
+  }
+
+  /** Writes bytes where they are, at once. Returns whether the kernel has taken them; else they are needed until it has. */
+  #writeBytes(bytes: Buffer): boolean {
+    const res = this.#res;
+    const onTaken = () => this.#onTaken();
+    const { socket } = res;
+    socket?.cork();
+    if (this.#isChunked) {
+      res.write(`${bytes.length.toString(16)}\r\n`, 'latin1');
+      res.write(bytes);
+      res.write('\r\n', 'latin1', onTaken);
+    } else res.write(bytes, onTaken);
+    socket?.uncork();
+    return res.writableLength === 0;
+  }
+
+  /** The client has taken something. */
+  #onTaken(): void {
+    if (!this.#isClientBehind || this.#res.writableLength > 0) return;
     this.#isClientBehind = false;
     this.#connection?.resume();
     if (this.#phase === 'relaying' && !this.#isUploading) this.#setDeadline();
@@ -308,7 +342,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   }
 
   /** The upstream's response is complete. `rest`: see {@link #rest}. */
-  #received(rest: string | undefined): void {
+  #received(rest: string): void {
     this.#connection = undefined;
     this.#phase = 'received';
     this.#request.trace?.attemptEnded(this.#status, undefined);
@@ -319,7 +353,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
     this.deadlineMs = this.#totalDeadlineMs;
     this.#upstreamMs = this.#sinceSentMs();
     this.#upstream?.responded(this.#status ?? 0);
-    this.#rest = rest;
+    this.#rest = this.#isChunked ? `${rest}0\r\n\r\n` : rest;
     atEndOfTurn(this);
   }
 
@@ -327,7 +361,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
   onTurnEnd(): void {
     if (this.#phase !== 'received') return;
     const res = this.#res;
-    if (this.#rest === undefined) res.end();
+    if (this.#rest === '') res.end();
     else res.end(this.#rest, 'latin1');
     // Usually the kernel has taken everything by now, and the listener is not needed.
     if (res.socket !== null && res.writableLength === 0) this.#finished();

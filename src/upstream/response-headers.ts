@@ -42,7 +42,8 @@ type WithHead = ServerResponse & { _header: string };
 
 /**
  * Writes the head of a response without headers so far. `lines` are added as they are: see
- * docs/dev/decisions/0020-response-heads-stay-text.md. Node.js adds the rest: framing, Date and Connection.
+ * docs/dev/decisions/0020-response-heads-stay-text.md. Node.js adds the rest: framing, Date and Connection. Returns whether
+ * the body is to be written in chunks: by the caller, because Node.js makes four writes of each.
  * @param contentLength - the value of Content-Length in `lines`; undefined if there is none
  */
 export function writeResponseHead(
@@ -51,7 +52,7 @@ export function writeResponseHead(
   reason: string,
   lines: string,
   contentLength: string | undefined,
-): void {
+): boolean {
   const framing = contentLength === undefined ? [] : ['Content-Length', contentLength];
   DATE.lastIndex = 0;
   res.sendDate = !DATE.test(lines);
@@ -61,4 +62,7 @@ export function writeResponseHead(
   const statusEnd = head.indexOf('\r\n');
   const framingEnd = contentLength === undefined ? statusEnd : head.indexOf('\r\n', statusEnd + 2);
   (res as WithHead)._header = head.slice(0, statusEnd) + lines + head.slice(framingEnd);
+  const isChunked = res.chunkedEncoding;
+  res.chunkedEncoding = false;
+  return isChunked;
 }

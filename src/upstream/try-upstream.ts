@@ -28,7 +28,7 @@ export function tryUpstream(url: URL, options: TryUpstreamOptions): Promise<stri
         socket.destroy();
         resolve(undefined);
       },
-      onBytes() {},
+      onBytes: () => false,
     });
     socket.on('error', (error) => resolve(connectionFault(error)));
   });

@@ -17,8 +17,11 @@ export class ConnectionError extends Error {
 export interface ConnectionEvents {
   /** The connection is open; with TLS, the certificate of the other side is verified. */
   onConnected(): void;
-  /** The first `length` of `bytes` arrived. The callee may overwrite them; the buffer may be reused after the call. */
-  onBytes(bytes: Buffer, length: number): void;
+  /**
+   * The first `length` of `bytes` arrived. The callee may overwrite them. Returns whether it still needs them after the call;
+   * else the buffer is reused.
+   */
+  onBytes(bytes: Buffer, length: number): boolean;
 }
 
 /** Returns the value of the Host header; a unix socket has no name. */
@@ -33,8 +36,8 @@ export function isUnix(url: URL): boolean {
 /** Starts a connection. If it fails, the socket emits `error` and `close`. */
 export type Connect = (events: ConnectionEvents) => Socket;
 
-/** Size of the read buffer of a TCP connection. */
-const READ_BYTES = 64 * 1024;
+/** Size of the read buffer of a TCP connection: 64 KiB of content with its head are one read. */
+const READ_BYTES = 68 * 1024;
 
 export interface ConnectOptions {
   /** Returns all addresses of the host's name, which are tried in turn. Omitted: the system, for each connection. */
@@ -73,12 +76,14 @@ export function createConnect(url: URL, timeoutMs: number, { lookup, tls }: Conn
   }
 
   function openTcp({ onBytes }: ConnectionEvents): Socket {
-    // Reads into one reused buffer: no allocation, and no stream between socket and parser.
-    const callback = (length: number, bytes: Uint8Array): boolean => {
-      onBytes(bytes as Buffer, length);
+    // Reads into one reused buffer: no allocation, and no stream between socket and parser. V8 counts what buffers take
+    // outside of its heap, and marks all of the heap each time that some 64 MB were added.
+    let buffer = Buffer.allocUnsafeSlow(READ_BYTES);
+    const callback = (length: number): boolean => {
+      if (onBytes(buffer, length)) buffer = Buffer.allocUnsafeSlow(READ_BYTES);
       return true;
     };
-    return connectTcp({ ...address, onread: { buffer: Buffer.allocUnsafeSlow(READ_BYTES), callback } });
+    return connectTcp({ ...address, onread: { buffer: () => buffer, callback } });
   }
 
   return (events) => {

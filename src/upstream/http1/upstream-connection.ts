@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import { atEndOfTurn, type TurnEndListener } from '../../base/end-of-turn.ts';
+import { freeBytes } from '../../base/free-bytes.ts';
 import { JoinedBytes } from '../../base/joined-bytes.ts';
 import { resetSocket, unacceptedBytes } from '../../base/reset-socket.ts';
 import { type Connect, ConnectionError } from './connect.ts';
@@ -87,6 +88,7 @@ export class UpstreamConnection implements TurnEndListener {
   readonly #unsentContent = new JoinedBytes();
   #isContentEnded = false;
   #isPaused = false;
+  #areBytesKept = false;
   #isGone = false;
   #error: Error | undefined;
   /** Whether the connection was ever open. */
@@ -107,7 +109,11 @@ export class UpstreamConnection implements TurnEndListener {
         this.isOpen = true;
         owner.onOpen();
       },
-      onBytes: (bytes, length) => this.#receive(bytes, length),
+      onBytes: (bytes, length) => {
+        this.#areBytesKept = false;
+        this.#receive(bytes, length);
+        return this.#areBytesKept;
+      },
     });
     this.#readBeforeWriteError();
     this.#socket.on('error', (error: Error) => {
@@ -202,7 +208,7 @@ export class UpstreamConnection implements TurnEndListener {
     const before = isChunk ? `${head}${length.toString(16)}\r\n` : head;
     socket.cork();
     if (before !== '') socket.write(before, 'latin1');
-    for (const part of parts) socket.write(part);
+    for (const part of parts) socket.write(part, () => freeBytes(part));
     if (after !== '') socket.write(after, 'latin1');
     socket.uncork();
     if (this.#bodyFraming === undefined || socket.writableLength < socket.writableHighWaterMark) return;
@@ -232,6 +238,11 @@ export class UpstreamConnection implements TurnEndListener {
     if (this.#handler !== handler) return;
     if (this.#parser.isReading) handler.onPause();
     else this.#completed();
+  }
+
+  /** The bytes that were passed on last are needed until they are written: nothing else is read into their buffer. */
+  keepBytes(): void {
+    this.#areBytesKept = true;
   }
 
   /** Stops reading until {@link resume} or the end of the exchange, which bytes that are already read may contain. */
