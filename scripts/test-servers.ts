@@ -17,8 +17,8 @@ const SERVERS = [
 ];
 /** Of each vitest config, files of test/store. */
 const TESTS = {
-  'vitest.config.ts': ['redis-contract', 'redis-topologies-contract', 'differential', 'usage-history-exact'],
-  'vitest.faults.config.ts': ['redis-sentinel-contract.load'],
+  'vitest.config.ts': ['redis-contract', 'redis-cluster-contract', 'differential', 'usage-history-exact'],
+  'vitest.faults.config.ts': ['redis-topologies-contract.load'],
 };
 
 for (const { suite, name } of SERVERS) {

@@ -23,7 +23,7 @@ function write(prefix: string, number: number, id: string, customer = 'acme'): P
 
 test('keys that other programs wrote can be found by id and by customer afterwards, and revoked', async () => {
   const { store, prefix } = await open();
-  for (let i = 0; i < 2500; i += 1) await write(prefix, i, `k${i}`, `customer-${i % 3}`);
+  await Promise.all(Array.from({ length: 2500 }, (_, i) => write(prefix, i, `k${i}`, `customer-${i % 3}`)));
   expect(await store.records.findKeyById('k7')).toBeUndefined();
   expect(await store.records.reindex()).toEqual({ keys: 2500, entriesAdded: 5000, entriesDropped: 0, ...ALL_INDEXED });
   expect(await store.records.findKeyById('k7')).toEqual({ id: 'k7', customer: 'customer-1' });
