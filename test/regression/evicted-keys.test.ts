@@ -37,8 +37,9 @@ async function start(...args: string[]) {
 async function fillMemory(redis: RedisServer, policy: string): Promise<void> {
   await redis.command('CONFIG', 'SET', 'maxmemory-policy', policy);
   const [, used] = /^used_memory:(\d+)/m.exec(String(await redis.command('INFO', 'memory'))) ?? [];
-  await redis.command('CONFIG', 'SET', 'maxmemory', Number(used) + 100_000);
-  for (let i = 0; i < 300; i += 1) await redis.command('SET', `filler:${i}`, 'x'.repeat(1000));
+  // More than the buffers of connections take, which count as used memory, too.
+  await redis.command('CONFIG', 'SET', 'maxmemory', Number(used) + 250_000);
+  for (let i = 0; i < 500; i += 1) await redis.command('SET', `filler:${i}`, 'x'.repeat(1000));
 }
 
 async function ask({ public: url }: TestGateway, key: string): Promise<string> {
