@@ -1,5 +1,5 @@
 /** Each command against a running gateway; as a process where that makes a difference. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { failsChecksum } from '../../src/formats/api-key.ts';
 import { parseWebhookSecret } from '../../src/formats/webhook-signature.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
@@ -35,11 +35,23 @@ async function startOver(kind: StoreKind) {
   tollgate = tollgateHereFor(gateway);
 }
 
-afterEach(async () => {
+async function stop() {
   await gateway.close();
   await backend.close();
   await store.close();
-});
+}
+
+/** Starts a gateway for each test of a block. */
+function startForEach(kind: StoreKind) {
+  beforeEach(() => startOver(kind));
+  afterEach(stop);
+}
+
+/** Starts a gateway for all tests of a block, which leave it as it was. */
+function startForAll(kind: StoreKind) {
+  beforeAll(() => startOver(kind));
+  afterAll(stop);
+}
 
 /** Standard output of a command that must succeed. */
 async function succeed(...args: string[]): Promise<string> {
@@ -56,7 +68,7 @@ const answerTo = async (key: string) =>
   (await fetch(`${gateway.public}/v1/conversations`, { headers: bearer(key) })).status;
 
 describe.each(STORES)('over $name', (kind) => {
-  beforeEach(() => startOver(kind));
+  startForEach(kind);
 
   it("sets a customer's URL for notices, and prints its secret alone on standard output", async () => {
     const url = 'https://hooks.example/tollgate';
@@ -304,6 +316,7 @@ describe.each(STORES)('over $name', (kind) => {
 
 it('lists everything, however many pages it takes', async () => {
   await startOver(EMBEDDED_STORE);
+  onTestFinished(stop);
   const ids = Array.from({ length: 1100 }, (_, index) => `customer-${String(index).padStart(4, '0')}`);
   for (let start = 0; start < ids.length; start += 50) {
     const group = ids.slice(start, start + 50);
@@ -315,43 +328,7 @@ it('lists everything, however many pages it takes', async () => {
 });
 
 describe('what cannot be done', () => {
-  beforeEach(() => startOver(EMBEDDED_STORE));
-
-  it.each([
-    [
-      'a customer that exists',
-      ['customers', 'create', 'acme', '--plan', 'starter'],
-      /A customer with this id exists .*\(conflict\)$/,
-    ],
-    [
-      'an unknown plan',
-      ['customers', 'create', 'other', '--plan', 'gold'],
-      /plan: must be one of the configured plans: starter, .*\(unprocessable\)$/,
-    ],
-    [
-      'a change of a customer that does not exist',
-      ['customers', 'update', 'acmee', '--suspended'],
-      /There is no customer acmee\. \(not_found\)$/,
-    ],
-    [
-      'a key of a customer that does not exist',
-      ['keys', 'create', 'acmee'],
-      /There is no customer acmee\. \(not_found\)$/,
-    ],
-    [
-      'an expiry in the past',
-      ['keys', 'create', 'acme', '--expires-at', '2020-01-01T00:00:00Z'],
-      /expires_at: .*\(unprocessable\)$/,
-    ],
-    ['an unknown key', ['keys', 'rotate', 'key_nobody'], /\(not_found\)$/],
-    ['a key id of other characters', ['keys', 'show', 'a/b?c#d%2e'], /\(not_found\)$/],
-  ])('%s: status 1, and the words of the admin API in one line', async (_what, args, message) => {
-    await callAdmin(gateway, '/admin/v1/customers', { body: { id: 'acme', plan: 'starter' } });
-    const { status, stdout, stderr } = await tollgate(...args);
-    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
-    expect(stderr).toMatch(/^tollgate: [^\n]+\n$/);
-    expect(stderr.trimEnd()).toMatch(message);
-  });
+  startForAll(EMBEDDED_STORE);
 
   it.each([
     ['customers delete without --yes and a terminal', ['customers', 'delete', 'acme'], /--yes/],
@@ -411,10 +388,48 @@ describe('what cannot be done', () => {
       /^There are no customers near their limits\.\nAs of \d{4}-\S+Z\. A customer is listed at most 10 seconds after /,
     );
   });
+
+  // Last, because they create a customer.
+  it.each([
+    [
+      'a customer that exists',
+      ['customers', 'create', 'acme', '--plan', 'starter'],
+      /A customer with this id exists .*\(conflict\)$/,
+    ],
+    [
+      'an unknown plan',
+      ['customers', 'create', 'other', '--plan', 'gold'],
+      /plan: must be one of the configured plans: starter, .*\(unprocessable\)$/,
+    ],
+    [
+      'a change of a customer that does not exist',
+      ['customers', 'update', 'acmee', '--suspended'],
+      /There is no customer acmee\. \(not_found\)$/,
+    ],
+    [
+      'a key of a customer that does not exist',
+      ['keys', 'create', 'acmee'],
+      /There is no customer acmee\. \(not_found\)$/,
+    ],
+    [
+      'an expiry in the past',
+      ['keys', 'create', 'acme', '--expires-at', '2020-01-01T00:00:00Z'],
+      /expires_at: .*\(unprocessable\)$/,
+    ],
+    ['an unknown key', ['keys', 'rotate', 'key_nobody'], /\(not_found\)$/],
+    ['a key id of other characters', ['keys', 'show', 'a/b?c#d%2e'], /\(not_found\)$/],
+  ])('%s: status 1, and the words of the admin API in one line', async (_what, args, message) => {
+    await callAdmin(gateway, '/admin/v1/customers', { body: { id: 'acme', plan: 'starter' } });
+    const { status, stdout, stderr } = await tollgate(...args);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: '' });
+    expect(stderr).toMatch(/^tollgate: [^\n]+\n$/);
+    expect(stderr.trimEnd()).toMatch(message);
+  });
 });
 
 it('ends silently when the reader of its output has exited, with the status of a program killed by SIGPIPE', async () => {
   await startOver(EMBEDDED_STORE);
+  onTestFinished(stop);
   const command = shellWords(gateway, ['customers', 'list', '--json']);
   const env = { TOLLGATE_ADMIN_TOKEN: ADMIN_TOKEN };
   const { stdout, stderr } = await run('bash', ['--norc', '-c', `(${command}; echo "$?" >&2) | true`], { env });
@@ -422,7 +437,7 @@ it('ends silently when the reader of its output has exited, with the status of a
 });
 
 describe('the admin token', () => {
-  beforeEach(() => startOver(EMBEDDED_STORE));
+  startForAll(EMBEDDED_STORE);
 
   it('is required: without one, status 2', async () => {
     const { status, stderr } = await tollgateFor(gateway)(['audit'], { env: { TOLLGATE_ADMIN_TOKEN: '' } });

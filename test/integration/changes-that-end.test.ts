@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
+import { startShared } from '../support/cleanup.ts';
 import { STORES, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startNoticeReceiver } from '../support/notice-receiver.ts';
@@ -39,6 +40,7 @@ async function send(gateway: Pick<TestGateway, 'public'>, key: string) {
 
 describe.each(STORES)('over $name', (store) => {
   const customer = { id: 'acme', plan: 'starter', requests_per_hour: 3 };
+  const unchanged = startShared(() => startSystem({ store, config }));
 
   it('a higher limit for a time admits more at once, and when it ends, what it covered applies at once', async () => {
     const { gateway, key } = await startSystem({ store, config, customer });
@@ -173,7 +175,7 @@ describe.each(STORES)('over $name', (store) => {
       'must not be given with suspended: false',
     ],
   ])('the admin API refuses %s', async (_, body, detail) => {
-    const { gateway } = await startSystem({ store, config });
+    const { gateway } = unchanged();
     expect(await patch(gateway, body)).toMatchObject({
       status: 422,
       body: { detail: expect.stringContaining(detail) },

@@ -1,6 +1,7 @@
 /** Keys that may do less: scopes and allowed addresses, from the admin API to the refusal of a request. */
 import { describe, expect, it } from 'vitest';
 import { bearer, callAdmin } from '../support/admin.ts';
+import { startShared } from '../support/cleanup.ts';
 import { STORES, type TestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
 import { keyName, startRedisSystem } from '../support/redis-system.ts';
@@ -30,6 +31,8 @@ const REFUSED_ADDRESS = { status: 403, code: 'address_not_allowed' };
 const REFUSED_SCOPE = { status: 403, code: 'insufficient_scope' };
 
 describe.each(STORES)('over $name', (store) => {
+  const unchanged = startShared(() => startSystem({ store }));
+
   it('a key is restricted from its creation, through each change within a second, and its successor like it', async () => {
     const { gateway, backend } = await startSystem({ store, config: CONFIG });
     const restrictions = { scopes: ['messages:read'], allowed_addresses: [`${PUBLIC}/32`, '2001:db8::/32'] };
@@ -109,7 +112,7 @@ describe.each(STORES)('over $name', (store) => {
     ['51 addresses', { allowed_addresses: Array(51).fill('10.0.0.1') }, 'allowed_addresses: must have at most 50'],
     ['a text', { scopes: 'messages:read' }, 'scopes: must be an array'],
   ])('the admin API refuses %s, for a new key and for a change', async (_, body, detail) => {
-    const { gateway } = await startSystem({ store });
+    const { gateway } = unchanged();
     const [{ id }] = (await callAdmin(gateway, '/admin/v1/customers/acme/keys')).body.items;
     const refused = { status: 422, body: { detail: expect.stringContaining(detail) } };
     expect(await callAdmin(gateway, '/admin/v1/customers/acme/keys', { body })).toMatchObject(refused);

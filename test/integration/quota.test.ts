@@ -17,7 +17,6 @@ describe.each(STORES)('the hourly quota over $name', ({ start }) => {
     gateway = await startTestGateway({
       storeUrl: store.url,
       upstreamUrl: backend.url,
-      // Over a thousand requests at once on two cores: the deadline is not what is tested here.
       config: { store: { timeout_ms: 10_000 }, overrides: { overridden: { requests_per_hour: 3 } } },
     });
   });
@@ -31,29 +30,6 @@ describe.each(STORES)('the hourly quota over $name', ({ start }) => {
   function read(key: string, path = '/v1/conversations') {
     return fetch(gateway.public + path, { headers: bearer(key) });
   }
-
-  it('of 1,100 concurrent requests of a Starter customer exactly 1,000 reach the backend, and 100 must wait', async () => {
-    const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });
-    const answers = await Promise.all(Array.from({ length: 1100 }, () => read(key)));
-    const refused = answers.filter(({ status }) => status === 429);
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1000);
-    expect(refused).toHaveLength(100);
-    expect(backend.seen).toHaveLength(1000);
-    const [first] = refused;
-    const problem = await first?.json();
-    const retryAfter = Number(first?.headers.get('retry-after'));
-    expect(retryAfter).toBeGreaterThan(3500);
-    expect(retryAfter).toBeLessThan(3625);
-    expect(first?.headers.get('content-type')).toBe('application/problem+json');
-    expect(first?.headers.get('ratelimit')).toBe(`"hourly";r=0;t=${retryAfter}`);
-    expect(first?.headers.get('ratelimit-policy')).toBe('"hourly";q=1000;w=3600');
-    expect(problem).toMatchObject({
-      type: 'https://iana.org/assignments/http-problem-types#quota-exceeded',
-      status: 429,
-      code: 'quota_exceeded',
-      'violated-policies': ['hourly'],
-    });
-  });
 
   it.each([
     ['starter', undefined, 1000],

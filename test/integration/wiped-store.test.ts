@@ -12,7 +12,7 @@ import { runProgram } from '../support/process.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import { INSTALLED_NAME, type RedisSystem, startRedisSystem, writeKey } from '../support/redis-system.ts';
 
-const KEYS = 400;
+const KEYS = 200;
 
 async function read({ public: url }: TestGateway, key: string): Promise<{ status: number; code: string | undefined }> {
   const answer = await fetch(`${url}/v1/conversations`, { headers: bearer(key) });

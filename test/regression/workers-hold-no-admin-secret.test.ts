@@ -56,14 +56,19 @@ onLinux(
 async function findInMemory(pid: number, texts: readonly string[]): Promise<string[]> {
   const memory = await open(`/proc/${pid}/mem`);
   const found = new Set<string>();
+  // Pieces overlap, so that no text is cut.
+  const piece = Buffer.alloc(4 * 1024 * 1024);
+  const step = piece.length - Math.max(...texts.map((text) => text.length));
   for (const line of (await readFile(`/proc/${pid}/maps`, 'utf8')).split('\n')) {
     const [, from, to] = /^([0-9a-f]+)-([0-9a-f]+) rw/.exec(line) ?? [];
     if (from === undefined || to === undefined) continue;
-    const [start, end] = [Number.parseInt(from, 16), Number.parseInt(to, 16)];
-    const content = Buffer.alloc(end - start);
-    // Not every page of a mapping can be read.
-    await memory.read(content, 0, content.length, start).catch(() => undefined);
-    for (const text of texts) if (content.includes(text)) found.add(text);
+    const end = Number.parseInt(to, 16);
+    for (let at = Number.parseInt(from, 16); at < end; at += step) {
+      // Not every page of a mapping can be read.
+      const read = await memory.read(piece, 0, Math.min(piece.length, end - at), at).catch(() => undefined);
+      const content = piece.subarray(0, read?.bytesRead ?? 0);
+      for (const text of texts) if (content.includes(text)) found.add(text);
+    }
   }
   await memory.close();
   return [...found].toSorted((a, b) => texts.indexOf(a) - texts.indexOf(b));

@@ -79,7 +79,7 @@ function readPage(url: string, bytes = Number.POSITIVE_INFINITY): Promise<ReadPa
 
 overBothStores((start) => {
   it('an export that is cut anywhere and resumed has each hour once', async () => {
-    const { origin, expected, reads, close } = await startWith(start, 2000);
+    const { origin, expected, reads, close } = await startWith(start, 1000);
     await fc.assert(
       fc.asyncProperty(fc.array(fc.nat(60_000), { maxLength: 8 }), fc.constantFrom(100, 700), async (cuts, limit) => {
         const ids: string[] = [];
