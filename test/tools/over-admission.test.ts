@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { attack } from '../../tools/over-admission/attacks.ts';
-import { mostInAnyWindow, startCountingBackend } from '../../tools/over-admission/counting-backend.ts';
+import { mostInAnyPeriod, mostInAnyWindow, startCountingBackend } from '../../tools/over-admission/counting-backend.ts';
 
 const LIMIT = 10;
 const WINDOW_MS = 3_600_000;
@@ -93,4 +93,10 @@ test('of a shared sliding window, the limit and no more gets through in any atta
 test('the fullest window is found wherever it begins', () => {
   expect(mostInAnyWindow([0, 5, 9, 10, 14, 30], 10)).toBe(4);
   expect(mostInAnyWindow([], 10)).toBe(0);
+});
+
+test('the fullest period is one of those that follow each other', () => {
+  expect(mostInAnyPeriod([0, 5, 9, 10, 14, 30], 10, 0)).toBe(3);
+  expect(mostInAnyPeriod([0, 5, 9, 10, 14, 30], 10, 5)).toBe(4);
+  expect(mostInAnyPeriod([], 10, 0)).toBe(0);
 });

@@ -1,7 +1,7 @@
 /** What a client without manners does to get more than its limit: to any gateways, known by their URLs alone. */
 import { setTimeout } from 'node:timers/promises';
 import { Pool } from 'undici';
-import { type CountingBackend, mostInAnyWindow } from './counting-backend.ts';
+import { type CountingBackend, mostInAnyPeriod, mostInAnyWindow } from './counting-backend.ts';
 
 export interface Target {
   /** Instances of one gateway that share a quota. */
@@ -11,6 +11,8 @@ export interface Target {
   readonly headers: () => Promise<Readonly<Record<string, string>>>;
   readonly limit: number;
   readonly windowMs: number;
+  /** Of a window that does not slide, but is followed by the next: when that of the present customer began. */
+  readonly beganMs?: (() => number) | undefined;
   readonly backend: CountingBackend;
   /** Lets so much time pass. */
   readonly pass: (ms: number) => Promise<void>;
@@ -124,7 +126,7 @@ export async function attack(target: Target): Promise<Finding[]> {
 type Attack = (burst: (timesLimit: number) => Promise<void>) => Promise<void>;
 
 async function run(name: string, target: Target, act: Attack): Promise<Finding> {
-  const { backend, limit, windowMs, origins, path } = target;
+  const { backend, limit, windowMs, origins, path, beganMs } = target;
   backend.forget();
   const headers = await target.headers();
   let sent = 0;
@@ -146,5 +148,8 @@ async function run(name: string, target: Target, act: Attack): Promise<Finding> 
     );
     await Promise.all(pools.map((pool) => pool.destroy()));
   });
-  return { attack: name, most: mostInAnyWindow(backend.arrivals, windowMs), sent };
+  const { arrivals } = backend;
+  const most =
+    beganMs === undefined ? mostInAnyWindow(arrivals, windowMs) : mostInAnyPeriod(arrivals, windowMs, beganMs());
+  return { attack: name, most, sent };
 }

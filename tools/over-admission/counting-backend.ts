@@ -50,3 +50,9 @@ export function mostInAnyWindow(instantsMs: readonly number[], windowMs: number)
   }
   return most;
 }
+
+/** The same for intervals that follow each other, of which one begins at `beganMs`. */
+export function mostInAnyPeriod(instantsMs: readonly number[], periodMs: number, beganMs: number): number {
+  const counts = Map.groupBy(instantsMs, (atMs) => Math.floor((atMs - beganMs) / periodMs));
+  return Math.max(0, ...[...counts.values()].map(({ length }) => length));
+}

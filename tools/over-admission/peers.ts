@@ -18,6 +18,7 @@ import { createShiftedClock } from './shifted-clock.ts';
 const PRODUCTION = new URL('../../config/gateway.yaml', import.meta.url);
 const INSTANCES = 2;
 const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 /** After the clock was set ahead, connections that were idle for too long are closed, and instances announce themselves. */
 const SETTLE_MS = 1000;
 /** Tollgate announces its instances every 10 s: two announcements later, each counts the others. */
@@ -30,14 +31,15 @@ interface Subject {
   readonly name: string;
   readonly peer: Peer['name'];
   readonly onError?: 'deny' | 'local';
-  /** The limit is that of the key: its customer may have more. */
-  readonly isOfKey?: boolean;
+  /** Left out: the customer's hour. Its customer may have more than a key, and an hour more than a day. */
+  readonly limitOf?: 'key' | 'day';
 }
 
 export const SUBJECTS: readonly Subject[] = [
   { name: 'Tollgate, `on_error: deny`', peer: 'tollgate', onError: 'deny' },
   { name: 'Tollgate, `on_error: local`', peer: 'tollgate', onError: 'local' },
-  { name: 'Tollgate, limit of a key, `on_error: deny`', peer: 'tollgate', onError: 'deny', isOfKey: true },
+  { name: 'Tollgate, limit of a key, `on_error: deny`', peer: 'tollgate', onError: 'deny', limitOf: 'key' },
+  { name: 'Tollgate, limit of a day, `on_error: deny`', peer: 'tollgate', onError: 'deny', limitOf: 'day' },
   { name: 'nginx and Lua', peer: 'nginx-lua' },
   { name: 'Fastify, @fastify/rate-limit', peer: 'fastify' },
   { name: 'Express, rate-limiter-flexible', peer: 'express-hpm' },
@@ -45,7 +47,7 @@ export const SUBJECTS: readonly Subject[] = [
 
 /** Attacks one gateway. Its hour passes by a clock that is set ahead. @throws Error when it cannot be started here. */
 export async function attackPeer(
-  { peer, onError, isOfKey = false }: Subject,
+  { peer, onError, limitOf }: Subject,
   programs: Programs,
   limit: number,
 ): Promise<Finding[]> {
@@ -63,7 +65,10 @@ export async function attackPeer(
   const production = readFileSync(PRODUCTION, 'utf8');
   writeFileSync(
     config,
-    production.replace('on_error: local', `on_error: ${onError}`).replace('max_connections: 256', FEW_CONNECTIONS),
+    production
+      .replace('on_error: local', `on_error: ${onError}`)
+      .replace('max_connections: 256', FEW_CONNECTIONS)
+      .replace('enterprise: {', `enterprise: {${limitOf === 'day' ? ' period: { per: day, requests: custom },' : ''}`),
   );
   const peers: Peer[] = [];
   for (let i = 0; i < INSTANCES; i += 1) {
@@ -73,19 +78,28 @@ export async function attackPeer(
     peers.push(instance);
   }
   let customers = 0;
+  let beganMs = 0;
   return await attack({
     origins: peers.map(({ origin }) => origin),
     path: LIST_PATH,
     async headers() {
       // @fastify/rate-limit counts for each key, so each attack has a key of its own.
-      const customer = createCustomer(`attacker-${++customers}`, isOfKey ? 10 * limit : limit);
+      const customer = createCustomer(`attacker-${++customers}`, limitOf ? 10 * limit : limit);
+      const { id, key } = customer;
       await writeCustomers(redis.client, [customer]);
-      if (isOfKey) await redis.client.hset(`tollgate:key:${sha256Hex(customer.key)}`, { requests_per_hour: limit });
+      if (limitOf === 'key') await redis.client.hset(`tollgate:key:${sha256Hex(key)}`, { requests_per_hour: limit });
+      if (limitOf === 'day') {
+        beganMs = HOUR_MS * Math.ceil(clock.nowMs() / HOUR_MS);
+        clock.ahead(beganMs - clock.nowMs());
+        const quota = { period_requests: limit, period_anchor: new Date(beganMs).toISOString() };
+        await redis.client.hset(`tollgate:customer:{${id}}`, quota);
+      }
       await setTimeout(SETTLE_MS);
       return { authorization: `Bearer ${customer.key}` };
     },
     limit,
-    windowMs: HOUR_MS,
+    windowMs: limitOf === 'day' ? DAY_MS : HOUR_MS,
+    beganMs: limitOf === 'day' ? () => beganMs : undefined,
     backend,
     async pass(ms) {
       // No request and no lease is open: nothing but the clock changes.
