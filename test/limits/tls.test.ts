@@ -1,9 +1,11 @@
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { request as requestOverTls } from 'node:https';
-import { connect as connectTcp } from 'node:net';
+import { createServer, request as requestOverTls } from 'node:https';
+import { type AddressInfo, connect as connectTcp } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { type ConnectionOptions, connect } from 'node:tls';
 import { expect, it, onTestFinished } from 'vitest';
 import { createCertificate, type TestCertificate } from '../support/certificates.ts';
@@ -185,4 +187,43 @@ it('keys of the certificate are in no log line and no response of the admin API'
   const config = await (await fetch(`${gateway.admin}/admin/v1/config`, { headers })).text();
   expect(config).toContain('tls.key');
   for (const text of [config, JSON.stringify(gateway.logs)]) expect(text).not.toContain(secret);
+});
+
+it('with TLS on both sides, a client that reads slowly gets every byte, by length and in chunks, and so does the next', async () => {
+  const contents = [randomBytes(4_000_000), randomBytes(3_000_000)];
+  const { cert, key: privateKey } = createCertificate({ issuer: ca });
+  const server = createServer({ cert, key: privateKey }, (req, res) => {
+    const content = contents[Number(req.url?.slice(-1))] ?? '';
+    if (req.url?.includes('length')) res.setHeader('Content-Length', content.length);
+    res.write(content);
+    res.end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close().closeAllConnections());
+  const folder = await mkdtemp(join(tmpdir(), 'tollgate-tls-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, 'ca.crt'), ca.cert);
+  const urls = [`https://localhost:${(server.address() as AddressInfo).port}`];
+  const upstream = { urls, max_connections: 2, tls: { ca_file: join(folder, 'ca.crt') } };
+  const { gateway, key } = await startTlsSystem(createCertificate({ issuer: ca }), { config: { upstream } });
+  const download = async (path: string) => {
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
+    const headers = { authorization: `Bearer ${key}` };
+    requestOverTls(
+      `${gateway.public}/v1/conversations/${path}`,
+      { ca: ca.cert, headers, agent: false },
+      async (res) => {
+        const pieces: Buffer[] = [];
+        for await (const piece of res) if (pieces.push(piece) % 16 === 0) await pause(1);
+        resolve(Buffer.concat(pieces));
+      },
+    )
+      .once('error', reject)
+      .end();
+    return promise;
+  };
+  for (const framing of ['length', 'chunked']) {
+    const downloads = await Promise.all([0, 1, 0, 1].map((which) => download(`${framing}-${which}`)));
+    for (const [i, content] of downloads.entries()) expect(content.equals(contents[i % 2] ?? content)).toBe(true);
+  }
 });
