@@ -38,7 +38,10 @@ type Phase = 'idle' | 'waiting' | 'dispatched' | 'relaying' | 'received' | 'ende
 /** Created once: a flood of requests while no upstream is in service must cost little. */
 const NONE_AVAILABLE = new Error('no upstream is in service');
 
-/** Up to this size, a body that arrives in one read is sent as a string, with the head. Longer strings cost more. */
+/**
+ * Up to this size, what was read of a body is sent as a string, and a whole body together with the head. A longer string costs
+ * more than bytes that stay where they are.
+ */
 const MAX_TEXT_BYTES = 16 * 1024;
 
 const traceparentLine = headerLineOf('traceparent');
@@ -205,7 +208,7 @@ export class Relay implements ResponseHandler, ConnectionRequest, BodyConsumer, 
       length === 0 ||
       (isText ? this.#writeText(bytes.toString('latin1', start, end)) : this.#writeBytes(bytes.subarray(start, end)));
     if (ended) {
-      if (!isTaken) this.#connection?.keepBytes();
+      if (!isTaken && !isText) this.#connection?.keepBytes();
       this.#received('');
       return;
     }

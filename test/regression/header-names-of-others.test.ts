@@ -26,20 +26,21 @@ function process(rawHeaders: string[]): void {
   passedLines(linesOf(rawHeaders), 200);
 }
 
-/** The fastest round counts, and rounds are short: other processes only ever make one slower. */
-function fastestRoundMs(prefix: string): number {
-  let fastestMs = Infinity;
-  for (let round = 0; round < ROUNDS; round++) {
-    const startedAt = performance.now();
-    for (let i = 0; i < REQUESTS; i++) process(headers(prefix));
-    fastestMs = Math.min(fastestMs, performance.now() - startedAt);
-  }
-  return fastestMs;
+function roundMs(prefix: string): number {
+  const startedAt = performance.now();
+  for (let i = 0; i < REQUESTS; i++) process(headers(prefix));
+  return performance.now() - startedAt;
 }
 
 test('made-up header names of one client do not make the headers of others slower', () => {
-  fastestRoundMs('X-Warm-Up');
-  const beforeMs = fastestRoundMs('X-Early-Customer');
+  const [early, later] = ['X-Early-Customer', 'X-Later-Customer'];
+  for (let round = 0; round < ROUNDS; round++) roundMs(early);
   for (let i = 0; i < 100; i++) process(headers(`X-Made-Up-${i}`));
-  expect(fastestRoundMs('X-Later-Customer')).toBeLessThan(2 * beforeMs);
+  // By turns, and the fastest round counts: whatever else the machine does slows down both.
+  const fastestMs = { early: Infinity, later: Infinity };
+  for (let round = 0; round < ROUNDS; round++) {
+    fastestMs.early = Math.min(fastestMs.early, roundMs(early));
+    fastestMs.later = Math.min(fastestMs.later, roundMs(later));
+  }
+  expect(fastestMs.later).toBeLessThan(2 * fastestMs.early);
 });
