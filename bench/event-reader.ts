@@ -4,25 +4,22 @@
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { DelayHistogram } from './delay-histogram.ts';
 
-const MICROS_PER_BIN = 10;
-const MAX_MICROS = 60_000_000;
 const SENT = /"sent":(\d+)/g;
 
 const [url = '', key, streams, durationMs] = process.argv.slice(2);
 const { hostname, host, pathname, port } = new URL(url);
 const request = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${key}\r\n\r\n`;
-const bins = new Uint32Array(MAX_MICROS / MICROS_PER_BIN + 1);
+const delays = new DelayHistogram();
 const buffer = Buffer.allocUnsafe(64 * 1024);
-let events = 0;
 let closed = 0;
 
 await Promise.all(Array.from({ length: Number(streams) }, open));
 console.log('{}');
-bins.fill(0);
-events = 0;
+delays.clear();
 setTimeout(() => {
-  console.log(JSON.stringify({ events, closed, p50: quantile(0.5), p99: quantile(0.99), p999: quantile(0.999) }));
+  console.log(JSON.stringify({ events: delays.count, closed, ...delays.percentiles() }));
 }, Number(durationMs));
 process.stdin.resume().once('close', () => process.exit());
 
@@ -34,9 +31,7 @@ async function open(): Promise<void> {
     if (text.startsWith('HTTP/1.1') && !text.startsWith('HTTP/1.1 200 ')) reject(new Error(text));
     const nowMicros = Number(process.hrtime.bigint() / 1000n);
     for (const [, sent] of text.matchAll(SENT)) {
-      events += 1;
-      const bin = Math.min(bins.length - 1, Math.floor((nowMicros - Number(sent)) / MICROS_PER_BIN));
-      bins[bin] = (bins[bin] ?? 0) + 1;
+      delays.add(nowMicros - Number(sent));
       resolve();
     }
     return true;
@@ -46,14 +41,4 @@ async function open(): Promise<void> {
   await once(socket, 'connect');
   socket.write(request);
   await promise;
-}
-
-/** In µs. */
-function quantile(share: number): number {
-  let left = share * events;
-  const bin = bins.findIndex((count) => {
-    left -= count;
-    return left <= 0;
-  });
-  return bin * MICROS_PER_BIN;
 }

@@ -2,7 +2,10 @@ import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Systems hand out higher ports than these, so that nobody gets one by chance; so are those of a cluster's bus, 10,000 on. */
+/**
+ * The system gives higher ports to whoever does not ask for one, so nobody gets these by chance. A member of a Redis Cluster
+ * also takes the port 10,000 above its own: that is lower, too.
+ */
 const FIRST = 10_000;
 /** Each worker of the tests takes its own thousand. */
 const COUNT = 1000;

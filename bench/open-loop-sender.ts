@@ -11,10 +11,9 @@
 import { once } from 'node:events';
 import { writeSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
+import { DelayHistogram } from './delay-histogram.ts';
 
 const SLEEP_MS = 0.1;
-const MICROS_PER_BIN = 10;
-const MAX_MICROS = 60_000_000;
 
 interface Connection {
   readonly socket: Socket;
@@ -30,7 +29,7 @@ interface Connection {
 const [url = '', key, connections, perSecond, durationMs, warmUpMs] = process.argv.slice(2);
 const { hostname, host, pathname, port } = new URL(url);
 const request = `GET ${pathname} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${key}\r\n\r\n`;
-const bins = new Uint32Array(MAX_MICROS / MICROS_PER_BIN + 1);
+const delays = new DelayHistogram();
 const result = { requests: 0, bytes: 0, micros: 0, refused: 0, connect: 0, read: 0, write: 0, timeout: 0 };
 const sleep = new Int32Array(new SharedArrayBuffer(4));
 /** Requests that are due, oldest first; those before `sent` have a connection. */
@@ -110,9 +109,7 @@ function read(connection: Connection, buffer: Buffer, bytes: number): void {
 }
 
 function count(dueMs: number, atMs: number): void {
-  if (dueMs < countedFromMs) return;
-  const bin = Math.floor(Math.min(1000 * (atMs - dueMs), MAX_MICROS) / MICROS_PER_BIN);
-  bins[bin] = (bins[bin] ?? 0) + 1;
+  if (dueMs >= countedFromMs) delays.add(1000 * (atMs - dueMs));
 }
 
 function end(nowMs: number): void {
@@ -120,18 +117,7 @@ function end(nowMs: number): void {
   const unused = new Set(idle);
   for (const connection of all) if (!unused.has(connection)) count(connection.dueMs, nowMs);
   result.micros = Math.round(1000 * (nowMs - startMs));
-  const percentiles = { p50: percentile(50), p99: percentile(99), p999: percentile(99.9) };
-  writeSync(1, `${JSON.stringify({ ...result, ...percentiles })}\n`);
+  writeSync(1, `${JSON.stringify({ ...result, ...delays.percentiles() })}\n`);
   // Not process.exit(): once, Node.js waited in it for ever, for a thread of V8.
   process.kill(process.pid, 'SIGKILL');
-}
-
-/** In µs. */
-function percentile(percent: number): number {
-  let toPass = (bins.reduce((sum, requests) => sum + requests, 0) * percent) / 100;
-  const bin = bins.findIndex((requests) => {
-    toPass -= requests;
-    return toPass <= 0;
-  });
-  return bin * MICROS_PER_BIN;
 }

@@ -1,5 +1,4 @@
 /** The gateways that are compared, and how each is started. */
-
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

@@ -1,5 +1,4 @@
 /** What every gateway stands between: the backend and the Redis server, fresh for each scenario. */
-
 import { once } from 'node:events';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';

@@ -1,5 +1,4 @@
 /** A check for another proxy, against a forwarded request, and against nginx that decides by itself with Lua and Redis. */
-
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { freePort } from '../free-port.ts';

@@ -1,5 +1,4 @@
 /** Servers that forward every request, to be put between the gateway and a backend that records. */
-
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';

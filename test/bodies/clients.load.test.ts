@@ -22,8 +22,8 @@ const expressApp = express()
   .use(express.raw({ type: () => true, limit: UPLOAD_BYTES }))
   .use((req, res) => void res.json({ sha256: sha256(req.body) })) as RequestListener;
 
-it.each([['Express', expressApp]])('every client uploads to %s unchanged', async (_name, answer) => {
-  const gateway = await startGatewayProcess({ config: { routes: ROUTES }, answer });
+it('every client uploads to Express unchanged', async () => {
+  const gateway = await startGatewayProcess({ config: { routes: ROUTES }, answer: expressApp });
   const { checksums, expected } = await uploadAll(gateway, fromDigest);
   expect(checksums).toEqual(expected);
 });

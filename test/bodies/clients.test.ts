@@ -6,8 +6,8 @@ import { fromDigest, prepareUpload, ROUTES, uploadAll } from './uploading-client
 
 prepareUpload();
 
-it.each([['Node.js', digesting]])('every client uploads to %s unchanged', async (_name, answer) => {
-  const gateway = await startGatewayProcess({ config: { routes: ROUTES }, answer });
+it('every client uploads to Node.js unchanged', async () => {
+  const gateway = await startGatewayProcess({ config: { routes: ROUTES }, answer: digesting });
   const { checksums, expected } = await uploadAll(gateway, fromDigest);
   expect(checksums).toEqual(expected);
 });

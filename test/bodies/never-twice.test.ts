@@ -2,7 +2,6 @@
  * Requests that may have an effect are written to one connection only, whatever happens to it. The backends count
  * requests that arrived completely, and connections on which only the beginning of one arrived.
  */
-
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';

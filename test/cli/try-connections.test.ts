@@ -2,7 +2,6 @@
  * check-config --connect: whether a gateway could use its store and its upstreams. It is run beside a gateway that works, so
  * it must write nothing, end in time, and print no password.
  */
-
 import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';

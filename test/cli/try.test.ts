@@ -1,5 +1,4 @@
 /** A gateway in front of the reader's own backend: what it prints works, and nothing is left of it. */
-
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
 /** The quick start as its users run it. */
-
 import { readFile, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';

@@ -1,5 +1,4 @@
 /** deploy/compose.yaml: its parts fit together, and those that are the gateway's own are run. */
-
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { BlockList } from 'node:net';

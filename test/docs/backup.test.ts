@@ -1,5 +1,4 @@
 /** The commands of docs/backup.md, as they are copied, back up and restore a store. */
-
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {

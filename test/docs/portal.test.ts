@@ -1,5 +1,4 @@
 /** The code of docs/portal.md does what the page says: it is run as it stands there. */
-
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

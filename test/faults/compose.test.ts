@@ -2,7 +2,6 @@
  * deploy/compose.yaml as processes: the commands, files, variables and health checks of its services, with free ports of
  * this machine instead of containers' names. Grafana is left out.
  */
-
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
 /** POSTs, which are never sent twice, to backends that close kept connections: few fail, and none arrives twice. */
-
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempDisposable, writeFile } from 'node:fs/promises';

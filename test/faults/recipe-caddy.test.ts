@@ -1,5 +1,4 @@
 /** Caddy with the block of docs/recipes/caddy.md, and certificates of its own CA in place of ACME. */
-
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { request } from 'node:https';

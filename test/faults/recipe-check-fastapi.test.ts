@@ -1,5 +1,4 @@
 /** The middleware for FastAPI in docs/check.md, where Python has FastAPI, httpx and uvicorn. */
-
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
 /** Each block of docs/check.md whose program is installed: a proxy that asks the check listener, in front of a backend. */
-
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
 /** Routes to several backends: each with settings, connections and health of its own. */
-
 import { writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';

@@ -1,5 +1,4 @@
 /** What becomes of quota, metrics and /status when upstreams fail. */
-
 import { createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';

@@ -1,5 +1,4 @@
 /** docs/openapi/public.yaml is what callers get of the gateway: nothing is missing there, and nothing is made up. */
-
 import { globSync, readFileSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';

@@ -1,5 +1,4 @@
 /** A Prometheus of its own, which scrapes the given targets every second and evaluates the alerts. */
-
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

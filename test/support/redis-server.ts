@@ -1,5 +1,4 @@
 /** Real Redis servers for tests: each its own process on a free port, without persistence. */
-
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
 /** What npm run lab -- soak takes for a fault of the gateway, and what for growth. */
-
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, onTestFinished, test } from 'vitest';

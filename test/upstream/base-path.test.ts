@@ -3,7 +3,6 @@
  * with the request path in another way than by concatenation, a request could leave the base path and reach another
  * application of the same server.
  */
-
 import { decodeJwt } from 'jose';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';

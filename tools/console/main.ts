@@ -2,7 +2,6 @@
  * `npm run lab -- console --help`: how long the calls of the console take with many customers, and what five open
  * consoles, or open pages of the portal, cost the clients of the gateway.
  */
-
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';

@@ -1,5 +1,4 @@
 /** The gateways of the benchmark, two instances each, on a Redis and a clock of their own. */
-
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -11,14 +10,13 @@ import type { Programs } from '../../bench/programs.ts';
 import { isListening, LIST_PATH } from '../../bench/surroundings.ts';
 import { Workspace } from '../../bench/workspace.ts';
 import { sha256Hex } from '../../src/formats/api-key.ts';
+import { DAY_MS, HOUR_MS } from '../../src/store/usage-history.ts';
 import { attack, BEGIN_LATE_MS, type Fault, type Finding } from './attacks.ts';
 import { startCountingBackend } from './counting-backend.ts';
 import { createShiftedClock } from './shifted-clock.ts';
 
 const PRODUCTION = new URL('../../config/gateway.yaml', import.meta.url);
 const INSTANCES = 2;
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 /** After the clock was set ahead, connections that were idle for too long are closed, and instances announce themselves. */
 const SETTLE_MS = 1000;
 /** Tollgate announces its instances every 10 s: two announcements later, each counts the others. */

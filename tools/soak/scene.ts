@@ -1,5 +1,4 @@
 /** What a soak runs on: one gateway, its Redis with the data on disk, a moody backend, and customers with keys. */
-
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';

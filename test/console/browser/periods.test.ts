@@ -1,5 +1,4 @@
 /** Days and months on the pages of the console and the portal. */
-
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { freePort } from '../../../bench/free-port.ts';

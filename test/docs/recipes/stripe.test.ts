@@ -1,5 +1,4 @@
 /** The server of docs/recipes/stripe.md, as it is copied, sets plans by signed events and what Stripe's API says. */
-
 import { spawn } from 'node:child_process';
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,5 +1,4 @@
 /** The portal as a part of the operator's site, in a real browser: its logo, ways back, scopes, and a line to try a key. */
-
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';

@@ -1,5 +1,4 @@
 /** Sessions of browsers over restarts of the gateway, and over instances of several processes. */
-
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
 /** A gateway with two workers, as processes: what holds for one process holds for all of them together. */
-
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';

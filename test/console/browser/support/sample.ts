@@ -1,5 +1,4 @@
 /** A gateway with customers as an operator would find them: near their limits, refused, suspended, with old keys. */
-
 import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import { freePort } from '../../../../bench/free-port.ts';
