@@ -14,7 +14,8 @@ import {
 } from '../api/admin/requests.ts';
 import type { CustomerDocument } from '../api/admin/responses.ts';
 import { printableJson } from '../api/client/printable.ts';
-import { isMapping, UNREADABLE, YamlDocument } from '../config/document.ts';
+import { isMapping } from '../base/mapping.ts';
+import { UNREADABLE, YamlDocument } from '../config/document.ts';
 import type { Path } from '../config/problems.ts';
 import type { LineFault } from './csv.ts';
 import { CUSTOMER_IDENTITY } from './customers-import.ts';

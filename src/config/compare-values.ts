@@ -1,7 +1,7 @@
 /** Compares two disclosed configurations. A renamed plan (`formerly`) is compared with the plan of its former name. */
 import { isDeepStrictEqual } from 'node:util';
+import { isMapping } from '../base/mapping.ts';
 import type { Disclosed } from './config.ts';
-import { isMapping } from './document.ts';
 import type { Path } from './problems.ts';
 
 export interface Difference {

@@ -1,10 +1,10 @@
 /** Lists the changes between two configurations, and whether a reload can apply each. */
 import { isDeepStrictEqual } from 'node:util';
 import { camelCase } from '../base/camel-case.ts';
+import { isMapping } from '../base/mapping.ts';
 import { type Difference, differences, memberOf } from './compare-values.ts';
 import type { Config, Disclosed } from './config.ts';
 import { HIDDEN, withoutUserInfo } from './disclose.ts';
-import { isMapping } from './document.ts';
 import { settingAt } from './json-schema.ts';
 import { formatPath, type Path, pathKey } from './problems.ts';
 import { isKeyWithin, type TakesEffect, takesEffect } from './reloadable-settings.ts';

@@ -2,6 +2,8 @@
  * Rules that concern several keys. Each rule skips values that are invalid by themselves, so that one run reports both
  * invalid values and invalid combinations. No problem repeats a value, because it may come from the environment.
  */
+
+import { isMapping } from '../base/mapping.ts';
 import { comparableName } from '../formats/header-names.ts';
 import { logoType, MAX_LOGO_BYTES } from '../formats/logo.ts';
 import {
@@ -18,7 +20,7 @@ import { isLoopback } from '../formats/url.ts';
 import { parseWebhookSecret, WEBHOOK_SECRET_RULE } from '../formats/webhook-signature.ts';
 import { isWebhookUrl } from '../formats/webhook-url.ts';
 import { checkCertificate, readCertificates } from '../http/tls/certificate.ts';
-import { isMapping, type YamlDocument } from './document.ts';
+import type { YamlDocument } from './document.ts';
 import { settingAt } from './json-schema.ts';
 import { type ConfigFault, formatPath, type Path } from './problems.ts';
 import type { SchemaCheck } from './schema-check.ts';

@@ -1,6 +1,6 @@
 import { camelCase } from '../base/camel-case.ts';
+import { isMapping } from '../base/mapping.ts';
 import type { Disclosed } from './config.ts';
-import { isMapping } from './document.ts';
 import { SETTINGS, type SettingSchema } from './json-schema.ts';
 
 /** Shown in place of a secret that is set. */

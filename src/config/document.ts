@@ -14,6 +14,7 @@ import {
   type YAMLError,
   type YAMLMap,
 } from 'yaml';
+import { isMapping, type Mapping } from '../base/mapping.ts';
 import { type Environment, substitute } from './environment.ts';
 import { settingAt } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
@@ -22,9 +23,6 @@ import { RENAMED_SETTINGS } from './schema.ts';
 
 /** Replaces a value that could not be read; the problem is already reported. */
 export const UNREADABLE: unique symbol = Symbol('unreadable');
-
-/** A mapping's values, without a prototype. */
-export type Mapping = Record<string, unknown>;
 
 /** Deep enough for every known key; bounds the recursion for any input. */
 const MAX_DEPTH = 16;
@@ -172,6 +170,7 @@ export class YamlDocument {
     return value;
   }
 
+  /** Without a prototype. */
   #mapping(node: YAMLMap, path: Path): Mapping {
     const mapping: Mapping = Object.create(null);
     const pairs = this.#pairsOf(node);
@@ -244,10 +243,6 @@ export class YamlDocument {
     this.problems.push({ path, what });
     return UNREADABLE;
   }
-}
-
-export function isMapping(value: unknown): value is Mapping {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** A setting that may be null is not only text. */

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
+import { isMapping } from '../base/mapping.ts';
 import { logoType } from '../formats/logo.ts';
 import { isRoutePrefix, parseHeaderLines, parseOrigin, parseUpstreamUrl } from '../formats/path-and-origin.ts';
 import { readSigningKeyFile } from '../formats/signing-key-file.ts';
@@ -19,7 +20,7 @@ import { disclosedFile } from './config-changes.ts';
 import { digestOfSource, readConfigFile } from './config-files.ts';
 import { crossCheck } from './cross-checks.ts';
 import { disclose, withoutUserInfo } from './disclose.ts';
-import { isMapping, UNREADABLE, YamlDocument } from './document.ts';
+import { UNREADABLE, YamlDocument } from './document.ts';
 import type { Environment } from './environment.ts';
 import { SECRET_MEMBERS } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';

@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
+import { isMapping } from '../base/mapping.ts';
 import type { NamedFile } from './config.ts';
 import { readNamedFile } from './config-files.ts';
 import { HIDDEN } from './disclose.ts';
-import { child, isMapping, type YamlDocument } from './document.ts';
+import { child, type YamlDocument } from './document.ts';
 import { SETTINGS } from './json-schema.ts';
 import type { PreviewScope } from './preview-scope.ts';
 import { type ConfigFault, formatPath, type Path, systemReason } from './problems.ts';

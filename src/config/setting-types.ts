@@ -2,7 +2,6 @@
  * Schemas of the types of settings. Each has one rule in words, with which the problem's text begins however a value breaks it, and
  * metadata for json-schema.ts: `typeInWords`, `isSecret` if the value is never shown, and `secretMember`.
  */
-import { METHODS } from 'node:http';
 import { z } from 'zod';
 import { camelCased } from '../base/camel-case.ts';
 import { isAddressOrBlock } from '../formats/address-block.ts';
@@ -17,6 +16,7 @@ import {
   parseOrigin,
   parseUpstreamUrl,
 } from '../formats/path-and-origin.ts';
+import { ROUTE_METHODS } from '../formats/route-methods.ts';
 import { parseTimestamp } from '../formats/timestamp.ts';
 import { isHttpUrl, isTrustworthyUrl } from '../formats/url.ts';
 import { isWebhookUrl } from '../formats/webhook-url.ts';
@@ -224,9 +224,6 @@ export const routePath = z
         : ROUTE_PATH_RULE,
   })
   .meta({ typeInWords: 'path' });
-
-/** CONNECT and TRACE are for proxies (RFC 9110 §9.3.6, §9.3.8). A method that the parser lacks never arrives. */
-const ROUTE_METHODS = METHODS.filter((name) => name !== 'CONNECT' && name !== 'TRACE');
 
 export const method = z
   .enum(ROUTE_METHODS, `must be a method that Node.js can parse, in capitals, one of ${ROUTE_METHODS.join(', ')}`)

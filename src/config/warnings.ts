@@ -5,13 +5,14 @@
 import { isIP } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { camelCase } from '../base/camel-case.ts';
+import { isMapping } from '../base/mapping.ts';
 import { isNearErrorColor } from '../formats/accent-color.ts';
 import { hostOf } from '../formats/host.ts';
 import { isWildcard, routeShape } from '../formats/path-and-origin.ts';
 import { isLoopback, isTrustworthyUrl } from '../formats/url.ts';
 import type { Section } from './config.ts';
 import { MIN_TOKEN_LENGTH } from './cross-checks.ts';
-import { isMapping, type YamlDocument } from './document.ts';
+import type { YamlDocument } from './document.ts';
 import type { ConfigFault, Path } from './problems.ts';
 import type { FileValues } from './schema.ts';
 import type { Secrets } from './secrets.ts';

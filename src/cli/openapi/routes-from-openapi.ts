@@ -3,11 +3,11 @@
  * cannot express is left out, with a warning.
  */
 import { inNumber } from '../../base/in-number.ts';
-import { isMapping, type Mapping } from '../../config/document.ts';
+import { isMapping, type Mapping } from '../../base/mapping.ts';
 import type { Path } from '../../config/problems.ts';
-import { method as methodSchema } from '../../config/setting-types.ts';
 import { isScope } from '../../formats/key-restrictions.ts';
 import { isPrefix, isRoutePath, routeShape } from '../../formats/path-and-origin.ts';
+import { ROUTE_METHODS } from '../../formats/route-methods.ts';
 import type { Access } from './compare-routes.ts';
 
 /** `place`: mapping keys from the root of the description. */
@@ -123,7 +123,7 @@ export function routesFromOpenApi(document: unknown, base: string | undefined, s
       const at = [...place, ...steps];
       const operation = resolve(valueAt(fields, steps), at);
       if (operation === undefined) continue;
-      if (!methodSchema.safeParse(method).success) warn(at, 'left out: routes do not forward this method');
+      if (!ROUTE_METHODS.includes(method)) warn(at, 'left out: routes do not forward this method');
       else if (operations.has(method)) warn(at, 'left out: the method is described twice for the same paths');
       else {
         if (operation.servers !== undefined) warn(at, OWN_SERVERS);
