@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
+import { createStoreFile } from '../support/store-file.ts';
 import { type OpenStore, storeContract } from './contract.ts';
 import { RETENTION } from './contract-history.ts';
 import { keysContract } from './contract-keys.ts';
@@ -19,7 +20,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const open: OpenStore = (observer) => {
   storeNumber += 1;
   const settings = {
-    url: `sqlite:${join(folder, `${storeNumber}.db`)}`,
+    url: createStoreFile(folder, `${storeNumber}.db`),
     keyPrefix: 'test',
     timeoutMs: 2000,
     usage: RETENTION,

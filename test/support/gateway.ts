@@ -8,6 +8,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { startGateway } from '../../src/process/gateway.ts';
 import type { Gateway, GatewayAddresses } from '../../src/process/lifecycle.ts';
 import { startRedis } from './redis-server.ts';
+import { createStoreFile } from './store-file.ts';
 
 export const ADMIN_TOKEN = 'admin-token-of-the-tests';
 
@@ -108,7 +109,7 @@ export const EMBEDDED_STORE: StoreKind = {
   name: 'the embedded store',
   async start() {
     const folder = await mkdtemp(join(tmpdir(), 'tollgate-store-'));
-    return { url: `sqlite:${join(folder, 'store.sqlite')}`, close: () => rm(folder, { recursive: true }) };
+    return { url: createStoreFile(folder), close: () => rm(folder, { recursive: true }) };
   },
 };
 

@@ -24,6 +24,7 @@ import { lazyPageFiles } from '../../../src/pages/files.ts';
 import { openStore } from '../../../src/store/open/open-store.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { createStoreFile } from '../../support/store-file.ts';
 
 export const TOKEN = 'the-admin-token';
 export const NOW = '2026-03-01T12:00:00.000Z';
@@ -100,7 +101,7 @@ export function overBothStores(suite: (start: StartAdmin) => void): void {
 /** The admin listener at a time that stands still unless it is advanced. */
 export async function startAdmin(overrides: Partial<AdminDependencies> = {}, place?: StorePlace): Promise<TestAdmin> {
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-admin-'));
-  const { url, keyPrefix } = place ?? { url: `sqlite:${join(folder, 'store.sqlite')}`, keyPrefix: 'test' };
+  const { url, keyPrefix } = place ?? { url: createStoreFile(folder), keyPrefix: 'test' };
   let nowMs = Date.parse(NOW);
   const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
   const observer = { called() {}, up() {} };
