@@ -53,9 +53,12 @@ export function bindHandlers<Table extends RouteTable>(
     const [method = '', path = ''] = endpoint.split(' ');
     const { query, body, status, reply } = routeOf(table, endpoint as keyof Table & string);
     const isYaml = body === 'yaml';
-    const schema = isYaml ? undefined : body?.({ plans: planNames, nowMs: () => clock.nowMs() });
-    const toDocument = typeof reply === 'object' ? documentsOf(reply) : undefined;
+    let schema: ReturnType<Exclude<typeof body, 'yaml' | undefined>> | undefined;
+    let toDocument: ReturnType<typeof documentsOf> | undefined;
     const handle: RequestHandler = async (req, res) => {
+      // With the first request: a start and each reload bind dozens of routes, and most are never called.
+      if (!isYaml) schema ??= body?.({ plans: planNames, nowMs: () => clock.nowMs() });
+      if (typeof reply === 'object') toDocument ??= documentsOf(reply);
       const request = {
         ...req.params,
         ...(query && { query: parseQuery(query, req) }),
