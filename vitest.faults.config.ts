@@ -2,7 +2,8 @@ import { defineConfig } from 'vitest/config';
 
 /**
  * What takes minutes, or loads the machine on purpose: faults of whole systems, each against real processes; tests under
- * load; and nine tenths of the random cases of which `npm test` tries one.
+ * load; nine tenths of the random cases of which `npm test` tries one; and all of the enumerated cases of which it tries
+ * a tenth.
  */
 export default defineConfig({
   test: {
@@ -33,8 +34,10 @@ export default defineConfig({
             'test/**/units-in-redis.test.ts',
             'test/config/load.test.ts',
             'test/**/response-differential.test.ts',
+            'test/bodies/{never-twice,splits}.test.ts',
+            'test/http/{head-syntax,target}.test.ts',
           ],
-          globalSetup: ['test/support/find-redis.ts'],
+          globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
           provide: { shareOfRuns: 0.9 },
         },
       },

@@ -7,6 +7,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
 import { startBackend } from '../support/backend.ts';
+import { shareOfNumbers, shareOfRuns } from '../support/share-of-runs.ts';
 import { type Arrival, OK, respond, startCountingBackend, twice } from './counting-backend.ts';
 import { createClient } from './single-try-client.ts';
 import { ANY_ROUTE, startBodySystem } from './support.ts';
@@ -71,7 +72,7 @@ describe('a reset at any byte of head or body', () => {
     const proxy = await startCuttingProxy(backend.port);
     const { client } = await startWith([proxy.url]);
     expect(await client.send('POST', BODY)).toBe(200);
-    for (let bytes = 1; bytes <= length; bytes++) {
+    for (const bytes of shareOfNumbers(length)) {
       if (which === 'a kept connection') expect(await client.send('POST', BODY)).toBe(200);
       proxy.limit(bytes);
       expect(await client.send('POST', BODY), `reset after ${bytes} bytes`).toBe(502);
@@ -89,7 +90,8 @@ describe('a reset at any byte of head or body', () => {
     });
     const { open } = await startWith([backend.url]);
     const BUFFERED = 16_384;
-    for (let step = 0; step < 40; step++) {
+    const uploads = shareOfRuns(40, 10);
+    for (let step = 0; step < uploads; step++) {
       const path = `/api/streamed-${step}`;
       const upload = open(`PUT ${path}`, `Content-Length: ${BUFFERED + 1_000}`);
       upload.send(Buffer.alloc(BUFFERED));
@@ -100,7 +102,7 @@ describe('a reset at any byte of head or body', () => {
       expect(await upload.untilEnd()).toMatch(/^HTTP\/1\.1 502 /);
       clearInterval(sending);
     }
-    expect(backend.begun).toBe(40);
+    expect(backend.begun).toBe(uploads);
     expect(twice(backend)).toEqual([]);
   });
 });
@@ -122,7 +124,7 @@ describe('a kept connection that closes just as a request is written', () => {
     const statuses = new Set<number>();
     await Promise.all(
       Array.from({ length: 8 }, async () => {
-        for (let i = 0; i < 60; i++) {
+        for (let i = 0; i < shareOfRuns(60, 15); i++) {
           const method = methods[i % methods.length] ?? 'POST';
           statuses.add(await client.send(method, method === 'DELETE' ? undefined : 'a body'));
           await pause(5 * Math.random());

@@ -14,3 +14,18 @@ declare module 'vitest' {
 export function shareOfRuns(runs: number, atLeast = 1): number {
   return Math.ceil(Math.max(atLeast, runs * inject('shareOfRuns')));
 }
+
+/**
+ * Returns the enumerated cases that this suite tries: in `npm test` every tenth, counted from the first, and the last; all
+ * of them in `npm run test:faults`.
+ */
+export function shareOfCases<T>(cases: readonly T[]): readonly T[] {
+  const share = inject('shareOfRuns');
+  const step = share < 0.5 ? Math.round(1 / share) : 1;
+  return cases.filter((_, index) => index % step === 0 || index === cases.length - 1);
+}
+
+/** Returns those of the numbers 1 to `last` that this suite tries, as {@link shareOfCases}. */
+export function shareOfNumbers(last: number): readonly number[] {
+  return shareOfCases(Array.from({ length: last }, (_, index) => index + 1));
+}
