@@ -4,13 +4,32 @@ import { connect } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { expect, it } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
+import { postLogin } from '../console/support.ts';
 import { codeOf, exchange } from '../portal/support.ts';
 import { bearer } from '../support/admin.ts';
 import { startShared } from '../support/cleanup.ts';
 import { eventually } from '../support/eventually.ts';
 import { startQuickStart } from '../support/process.ts';
 
+const GENERATED = /Log in with this start's admin token: (\S+)\n/;
+
 const started = startShared(() => startQuickStart());
+/** Another start, with the first response that its public port gave. */
+const startedAgain = startShared(async () => {
+  const port = String(await freePort());
+  const starting = startQuickStart({ PORT: port });
+  const request = () =>
+    fetch(`http://127.0.0.1:${port}/v1/conversations?limit=1`, { headers: bearer('tg_demo_starter') }).then(
+      ({ status }) => status,
+      () => undefined,
+    );
+  let firstStatus: number | undefined;
+  await eventually('the port is open', async () => {
+    firstStatus = await request();
+    return firstStatus !== undefined;
+  });
+  return { firstStatus, gateway: await starting };
+});
 
 it('serves every demo customer on both prefixes, each with its own quota', async () => {
   const gateway = started();
@@ -81,21 +100,23 @@ function accepts(host: string, port: number): Promise<boolean> {
   });
 }
 
-it('serves a demo key from the first moment in which the public port is open', async () => {
-  const port = String(await freePort());
-  const starting = startQuickStart({ PORT: port });
-  const request = () =>
-    fetch(`http://127.0.0.1:${port}/v1/conversations?limit=1`, { headers: bearer('tg_demo_starter') }).then(
-      ({ status }) => status,
-      () => undefined,
-    );
-  let first: number | undefined;
-  await eventually('the port is open', async () => {
-    first = await request();
-    return first !== undefined;
-  });
-  expect(first).toBe(200);
-  await starting;
+it('serves a demo key from the first moment in which the public port is open', () => {
+  expect(startedAgain().firstStatus).toBe(200);
+});
+
+it('npm start shows the address of the console on loopback, and a token of its own for each start', async () => {
+  const tokens: string[] = [];
+  for (const gateway of [started(), startedAgain().gateway]) {
+    const banner = gateway.output();
+    expect(gateway.admin).toMatch(/^http:\/\/127\.0\.0\.1:\d+$/);
+    expect(banner).toContain(`Console: ${gateway.admin}/console\n`);
+    const [, token = ''] = GENERATED.exec(banner) ?? [];
+    expect((await postLogin(gateway.admin ?? '', token)).body).toMatchObject({ scope: 'write' });
+    expect(banner).toContain(`    export TOLLGATE_ADMIN_TOKEN=${token}\n`);
+    expect((await fetch(`${gateway.admin}/status`, { headers: bearer(token) })).status).toBe(200);
+    tokens.push(token);
+  }
+  expect(tokens[0]).not.toBe(tokens[1]);
 });
 
 it('applies changes of the config file that it prints', async () => {

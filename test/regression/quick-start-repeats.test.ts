@@ -5,6 +5,7 @@
 import { expect, it } from 'vitest';
 import { startServer } from '../cli/support.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
+import { startShared } from '../support/cleanup.ts';
 import { ADMIN_TOKEN } from '../support/gateway.ts';
 import { type RunningGateway, startQuickStart } from '../support/process.ts';
 
@@ -25,14 +26,19 @@ async function tour(gateway: RunningGateway): Promise<number[]> {
   return statuses;
 }
 
-it('npm start begins anew each time', async () => {
-  expect(await tour(await startQuickStart(ENV))).toEqual([201, 200, 200, 429]);
-  expect(await tour(await startQuickStart(ENV))).toEqual([201, 200, 200, 429]);
+/** A start whose ports are in use: `usedPort`, for each of the two. */
+const started = startShared(async () => {
+  const { port } = new URL(await startServer(() => undefined));
+  return { usedPort: port, gateway: await startQuickStart({ ...ENV, PORT: port, OPS_PORT: port }) };
 });
 
-it('where a port is in use, it takes the next free one and says so', async () => {
-  const { port } = new URL(await startServer(() => undefined));
-  const gateway = await startQuickStart({ ...ENV, PORT: port, OPS_PORT: port });
-  expect(gateway.output()).toMatch(new RegExp(`^  Ports in use, .*: ${port}\\b`, 'm'));
-  for (const url of [gateway.public, gateway.ops]) expect(new URL(url).port).not.toBe(port);
+it('where a port is in use, it takes the next free one and says so', () => {
+  const { gateway, usedPort } = started();
+  expect(gateway.output()).toMatch(new RegExp(`^  Ports in use, .*: ${usedPort}\\b`, 'm'));
+  for (const url of [gateway.public, gateway.ops]) expect(new URL(url).port).not.toBe(usedPort);
+});
+
+it('npm start begins anew each time', async () => {
+  expect(await tour(started().gateway)).toEqual([201, 200, 200, 429]);
+  expect(await tour(await startQuickStart(ENV))).toEqual([201, 200, 200, 429]);
 });
