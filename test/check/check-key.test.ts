@@ -1,27 +1,27 @@
 /** `tollgate check-key` against a check listener. */
-import { spawn } from 'node:child_process';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
-import { expect, test } from 'vitest';
-import { CHILD_ENVIRONMENT } from '../support/child-environment.ts';
+import { expect, test, vi } from 'vitest';
+import { MAIN, run, tollgateHereReading } from '../cli/support.ts';
 import { CHECK_TOKEN, createLimitedKey, startCheckSystem, usedOf } from './support.ts';
 
-const MAIN = fileURLToPath(new URL('../../src/main.ts', import.meta.url));
-
 async function checkKey(key: string, args: readonly string[], token = CHECK_TOKEN) {
-  const env = { ...CHILD_ENVIRONMENT, TOLLGATE_CHECK_TOKEN: token };
-  const child = spawn(process.execPath, [MAIN, 'check-key', ...args], { env });
-  child.stdin.end(`${key}\n`);
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { status: await exited, stdout, stderr };
+  vi.stubEnv('TOLLGATE_CHECK_TOKEN', token);
+  try {
+    return await tollgateHereReading(`${key}\n`, 'check-key', ...args);
+  } finally {
+    vi.unstubAllEnvs();
+  }
 }
 
 test('tells yes by 0 and no by 1, with the reason, and uses nothing', async () => {
   const { gateway, key } = await startCheckSystem({ limit: 5 });
   const limited = await createLimitedKey(gateway);
   const at = ['--check-url', gateway.check];
-  const yes = await checkKey(key, [...at, '--json', '--path', '/v1/orders/1?x', '--method', 'POST']);
+  // The program itself, once: it reads a pipe, and ends with the status.
+  const question = ['--json', '--path', '/v1/orders/1?x', '--method', 'POST'];
+  const yes = await run(process.execPath, [MAIN, 'check-key', ...at, ...question], {
+    env: { TOLLGATE_CHECK_TOKEN: CHECK_TOKEN },
+    input: `${key}\n`,
+  });
   expect([yes.status, JSON.parse(yes.stdout)]).toMatchObject([0, { allowed: true, customer: 'acme', remaining: 5 }]);
   const no = await checkKey(limited, [...at, '--path', '/v1/orders']);
   expect([no.status, no.stdout]).toEqual([1, expect.stringMatching(/^no: .*scope orders.*\(insufficient_scope\)\n$/)]);

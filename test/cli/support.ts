@@ -6,6 +6,7 @@ import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
 import type { CustomerDocument, ProblemDocument } from '../../src/api/admin/responses.ts';
@@ -74,6 +75,16 @@ export async function tollgateHere(...args: readonly string[]): Promise<Finished
   } finally {
     stdout.restore();
     stderr.restore();
+  }
+}
+
+/** As {@link tollgateHere}, with this text on standard input. */
+export async function tollgateHereReading(input: string, ...args: readonly string[]): Promise<Finished> {
+  const stdin = vi.spyOn(process, 'stdin', 'get').mockReturnValue(Readable.from([input]) as typeof process.stdin);
+  try {
+    return await tollgateHere(...args);
+  } finally {
+    stdin.mockRestore();
   }
 }
 
