@@ -7,7 +7,7 @@ import { startShared } from '../support/cleanup.ts';
 import { STORES, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { readMetric } from '../support/metrics.ts';
 import { startNoticeReceiver } from '../support/notice-receiver.ts';
-import { customerName, startRedisSystem } from '../support/redis-system.ts';
+import { customerName, startRedisSystem, writeCustomer, writeKey } from '../support/redis-system.ts';
 import { startSystem } from '../support/system.ts';
 
 /** Long enough for what a test does before, on a busy machine. */
@@ -227,6 +227,8 @@ it('gateways whose clocks are an hour wrong, either way, end both at the same mo
 describe('a dashboard that writes the fields badly', () => {
   const NAMED = 'a record in the store is damaged: repair it; "tollgate store check" lists all damaged records';
   const tomorrow = timeIn(24 * HOUR_MS);
+  const started = startShared(() => startRedisSystem({ config }));
+  let customers = 0;
 
   it.each([
     [{ temporary_requests_per_hour: '0', temporary_until: tomorrow }, [200, 1000], 'unreadable_temporary_limit'],
@@ -244,12 +246,24 @@ describe('a dashboard that writes the fields badly', () => {
     [{ suspended_until: tomorrow }, [200, 1000], undefined],
     [{ suspended: '0', suspended_until: tomorrow }, [200, 1000], undefined],
   ])('%j: %j, and the operator is told of %s', async (fields, answer, fault) => {
-    const { redis, gateway, key } = await startRedisSystem({ config });
-    await redis.command('HSET', customerName('acme'), ...Object.entries(fields).flat());
+    const { redis, gateway } = started();
+    customers += 1;
+    const customer = `customer-${customers}`;
+    const key = `key-of-${customer}`;
+    const count = () => readMetric(gateway, 'tollgate_damaged_records_total');
+    const before = await count();
+    const linesBefore = gateway.logs.length;
+    await writeCustomer(redis, customer, { plan: 'starter' });
+    await writeKey(redis, key, customer);
+    await redis.command('HSET', customerName(customer), ...Object.entries(fields).flat());
     await expect.poll(() => send(gateway, key), { timeout: 1000 }).toEqual(answer);
-    const named = gateway.logs.filter(({ msg }) => msg === NAMED);
+    const named = gateway.logs.slice(linesBefore).filter(({ msg }) => msg === NAMED);
     expect(named.map((line) => line.fault)).toEqual(fault === undefined ? [] : [fault]);
-    const counted = await readMetric(gateway, 'tollgate_damaged_records_total');
-    if (fault !== undefined) expect(counted[`record="customer",fault="${fault}"`]).toBeGreaterThan(0);
+    const after = await count();
+    if (fault === undefined) expect(after).toEqual(before);
+    else {
+      const labels = `record="customer",fault="${fault}"`;
+      expect(after[labels]).toBeGreaterThan(before[labels] ?? 0);
+    }
   });
 });

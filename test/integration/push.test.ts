@@ -2,6 +2,7 @@
 import { expect, test } from 'vitest';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { awakeMs } from '../support/awake-clock.ts';
+import { startShared } from '../support/cleanup.ts';
 import type { TestGateway } from '../support/gateway.ts';
 import type { RedisServer } from '../support/redis-server.ts';
 import {
@@ -49,6 +50,31 @@ async function startWarm(settings: Parameters<typeof startRedisSystem>[0] = {}):
   return system;
 }
 
+let customers = 0;
+
+/** Adds a customer with a key, and lets every gateway read both. Returns the system with that customer and key. */
+async function withNewCustomer(system: RedisSystem): Promise<RedisSystem> {
+  customers += 1;
+  const customer = `customer-${customers}`;
+  const key = `key-of-${customer}`;
+  await writeCustomer(system.redis, customer, { plan: 'business' });
+  await writeKey(system.redis, key, customer);
+  const ofCustomer = { ...system, customer, key };
+  await untilEverywhere(ofCustomer, ({ status }) => status === 200);
+  return ofCustomer;
+}
+
+const shared = startShared(() => startWarm());
+const sharedWithoutPush = startShared(() =>
+  startWarm({
+    config: { auth: { cache_seconds: CACHE_SECONDS } },
+    prepare: async (redis: RedisServer) => {
+      await redis.command('ACL', 'SETUSER', 'gateway', 'on', '>secret', '~*', '&*', '+@all', '-client|tracking');
+      return redis.url.replace('//', '//gateway:secret@');
+    },
+  }),
+);
+
 const CHANGES = [
   {
     name: 'a key that is revoked',
@@ -73,7 +99,7 @@ const CHANGES = [
 ];
 
 test.each(CHANGES)('$name by another program holds in every gateway at once', async ({ make, isEffective }) => {
-  const system = await startWarm();
+  const system = await withNewCustomer(shared());
   await make(system);
   expect(await untilEverywhere(system, isEffective)).toBeLessThan(AT_ONCE_MS);
 });
@@ -108,13 +134,7 @@ test('a customer that is suspended in the middle of long leases is refused in ev
 });
 
 test.each(CHANGES)('$name while nothing is pushed holds when auth.cache_seconds are over', async (change) => {
-  const system = await startWarm({
-    config: { auth: { cache_seconds: CACHE_SECONDS } },
-    prepare: async (redis: RedisServer) => {
-      await redis.command('ACL', 'SETUSER', 'gateway', 'on', '>secret', '~*', '&*', '+@all', '-client|tracking');
-      return redis.url.replace('//', '//gateway:secret@');
-    },
-  });
+  const system = await withNewCustomer(sharedWithoutPush());
   for (const gateway of system.gateways) {
     expect((await callAdmin(gateway, '/status')).body.invalidation).toEqual({ connected: false });
   }
@@ -132,7 +152,7 @@ test('a change made while the push was interrupted applies once the push is back
 });
 
 test('a key that was refused as unknown is served as soon as another program creates it', async () => {
-  const system = await startWarm();
+  const system = shared();
   const { redis, gateways, customer } = system;
   const created = 'key-that-comes-later';
   for (const gateway of gateways) expect((await read(gateway, created)).status).toBe(401);
@@ -182,7 +202,7 @@ test('a usage reset ends every remembered refusal at once, and the whole limit c
 });
 
 test('a suspended customer that is reinstated is served at once in every gateway', async () => {
-  const system = await startWarm();
+  const system = await withNewCustomer(shared());
   const { redis, customer } = system;
   await writeCustomer(redis, customer, { suspended: 1 });
   await untilEverywhere(system, ({ status }) => status === 403);

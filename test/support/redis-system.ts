@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { RequestListener } from 'node:http';
-import { onTestFinished } from 'vitest';
 import type { Clock } from '../../src/base/clock.ts';
 import { type Backend, startBackend } from './backend.ts';
+import { closeAtEnd } from './cleanup.ts';
 import { startTestGateway, type TestGateway } from './gateway.ts';
 import { type RedisServer, startRedis } from './redis-server.ts';
 
@@ -35,19 +35,19 @@ export interface RedisSystemSettings {
 
 /**
  * Gateways of this process that share a Redis and a backend, with one customer that another program wrote. All is closed
- * when the test that called this ends.
+ * by {@link closeAtEnd}.
  */
 export async function startRedisSystem(settings: RedisSystemSettings = {}): Promise<RedisSystem> {
   const { gateways: count = 1, config = {}, customer = { plan: 'starter' }, answer, prepare, clock } = settings;
   const redis = await startRedis();
-  onTestFinished(() => redis.stop());
+  closeAtEnd(() => redis.stop());
   const storeUrl = (await prepare?.(redis)) ?? redis.url;
   const backend = await startBackend(answer);
-  onTestFinished(() => backend.close());
+  closeAtEnd(() => backend.close());
   const gateways: TestGateway[] = [];
   for (let i = 0; i < count; i++) {
     const gateway = await startTestGateway({ storeUrl, upstreamUrl: backend.url, config, ...(clock && { clock }) });
-    onTestFinished(() => gateway.close());
+    closeAtEnd(() => gateway.close());
     gateways.push(gateway);
   }
   const [gateway] = gateways;
