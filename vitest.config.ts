@@ -50,7 +50,7 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     // Bounds for a busy machine: what is slow is not thereby wrong.
     expect: { poll: { timeout: 20_000 } },
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
   },
 });
