@@ -9,7 +9,8 @@ import { setTimeout } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../process/workers/support.ts';
 
-const NOT_READY_MS = 300;
+/** Longer than it takes to stop the primary once it says so. */
+const NOT_READY_MS = 2000;
 
 // The primary stands still while the worker dies and the drain falls due, so that it sends to the dead worker first and
 // learns of its death afterwards. Needs /proc.
@@ -19,7 +20,7 @@ it.skipIf(process.platform !== 'linux')(
     const held: ServerResponse[] = [];
     const { gateway, key } = await startWithWorkers({
       answer: (_req, res) => void held.push(res),
-      config: { shutdown: { not_ready_ms: NOT_READY_MS, drain_ms: 15_000 } },
+      config: { shutdown: { not_ready_ms: NOT_READY_MS, drain_ms: 60_000 } },
     });
     // Connections go to the workers in turn, so each worker holds one request.
     const agent = agentOfTest({ keepAlive: false });
