@@ -16,6 +16,7 @@ const AT_ONCE_MS = 1000;
 interface Answered {
   readonly gateway: number;
   readonly status: number;
+  readonly text: string;
   /** Wall time in ms at which the request was sent, and at which its answer was there. */
   readonly sentAtMs: number;
   readonly answeredAtMs: number;
@@ -57,8 +58,8 @@ function startLoad(gateways: readonly TestGateway[], keyOf: (caller: number) => 
         const sentAtMs = Date.now();
         const headers = bearer(keyOf(gateway * CONCURRENCY + i));
         const { statusCode, body } = await pool.request({ path: '/v1/conversations', method: 'GET', headers });
-        await body.dump();
-        answers.push({ gateway, status: statusCode, sentAtMs, answeredAtMs: Date.now() });
+        const text = await body.text();
+        answers.push({ gateway, status: statusCode, text, sentAtMs, answeredAtMs: Date.now() });
         await sleep(PAUSE_MS);
       }
     });
@@ -117,7 +118,7 @@ test('a client that switches keys within the grace sees only 200s, rotation afte
   }
   await load.stop();
   expect(load.answers.length).toBeGreaterThan(100);
-  expect(statusesOf(load.answers)).toEqual([200]);
+  expect(load.answers.filter(({ status }) => status !== 200)).toEqual([]);
 });
 
 test('after the grace the old key is refused within a second on every gateway, and not before', async () => {
