@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
+import { takeOver } from '../control/reload/support.ts';
 import { exchangeRaw } from '../support/raw-http.ts';
 import { startRedisSystem } from '../support/redis-system.ts';
 
@@ -14,7 +15,7 @@ it('every refusal links the configured page with its code, from the reload on th
 
   const documentation_url = 'https://docs.example/errors?of={code}#{code}';
   await writeFile(gateway.file, stringify({ ...gateway.sections, documentation_url }));
-  expect(await gateway.reload('admin')).toMatchObject({ result: 'applied' });
+  expect(await takeOver(gateway)).toBe('applied');
 
   expect(await linkOf(WITHOUT_KEY)).toBe('https://docs.example/errors?of=missing_key#missing_key');
   expect(await linkOf(NOT_A_REQUEST)).toBe('https://docs.example/errors?of=bad_request#bad_request');

@@ -1,7 +1,7 @@
 /** Sessions belong to the store: any gateway and worker serves them, a restart keeps them, and all see them end. */
 import { expect, it, onTestFinished } from 'vitest';
 import { send } from '../console/support.ts';
-import { rewrite } from '../control/reload/support.ts';
+import { rewrite, takeOver } from '../control/reload/support.ts';
 import { callAdmin } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { EMBEDDED_STORE, REDIS_STORE, STORES } from '../support/gateway.ts';
@@ -106,7 +106,7 @@ it('a reload applies title, links and limit; another port needs a restart', asyn
   };
   const changed = { ...gateway.sections.portal, title: 'New', ...urls, max_keys: 1 };
   await rewrite(gateway, { portal: changed, auth: { key_headers: ['X-API-Key', 'Authorization'] } });
-  expect(await gateway.reload('signal')).toMatchObject({ result: 'applied' });
+  expect(await takeOver(gateway)).toBe('applied');
   const applied = {
     title: 'New',
     logo_url: null,

@@ -6,6 +6,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { send } from '../console/support.ts';
+import { takeOver } from '../control/reload/support.ts';
 import { exchange, overEachStore } from '../portal/support.ts';
 
 overEachStore('after a reload', (system) => {
@@ -20,8 +21,7 @@ overEachStore('after a reload', (system) => {
     }
     const config = parse(await readFile(gateway.file, 'utf8'));
     await writeFile(gateway.file, stringify({ ...config, portal: { ...config.portal, title: 'Another title' } }));
-    const { result, problems } = await gateway.reload('signal');
-    expect([result, problems]).toEqual(['applied', []]);
+    expect(await takeOver(gateway)).toBe('applied');
     const settings = await send(gateway.portal, 'GET', '/portal/settings');
     expect(settings.body.title).toBe('Another title');
     expect([(await guess.admin()).status, (await guess.portal()).status]).toEqual([429, 429]);

@@ -109,7 +109,8 @@ it('all workers serve the backends of a reload, and /status, /readyz and metrics
   };
   const reload = await reloadWith({ upstreams, routes: withDefault, aliases: {}, usage_path: null });
   onTestFinished(async () => void (await reloadWith({})));
-  expect(reload.body).toMatchObject({ result: 'applied' });
+  // The file is watched, too: that may have been first.
+  expect(reload.body.result).toMatch(/^(?:applied|unchanged)$/);
   // Each connection goes to the next worker.
   const headers = { authorization: `Bearer ${key}`, connection: 'close' };
   const statusOf = async (path: string) => (await fetch(gateway.public + path, { headers })).status;
