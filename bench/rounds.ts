@@ -30,7 +30,7 @@ export async function takeTurns<J extends Pick<Job, 'name'>>(
   for (let round = 0; round <= settings.rounds; round += 1) {
     const label = round === 0 ? 'warm-up' : `round ${round}/${settings.rounds}`;
     const progress: string[] = [];
-    for (const job of rotate(jobs, round)) {
+    for (const job of inOrderOf(jobs, round)) {
       const slice = await run(job, round);
       const isFault = 'fault' in slice;
       if (isFault) problems.push(`${job.name}, ${label}: ${slice.fault}`);
@@ -42,10 +42,17 @@ export async function takeTurns<J extends Pick<Job, 'name'>>(
   return { slices, problems };
 }
 
-/** The same items, beginning with another one each turn. */
-export function rotate<T>(items: readonly T[], turn: number): T[] {
-  const start = turn % items.length;
-  return [...items.slice(start), ...items.slice(0, start)];
+/**
+ * The same items in the order of a turn. Over so many turns as there are items (of an odd number twice as many), each
+ * follows each other one equally often: a Williams design. What one gateway leaves behind, such as garbage to collect, must
+ * not always meet the same other one.
+ */
+export function inOrderOf<T>(items: readonly T[], turn: number): T[] {
+  const { length } = items;
+  // 0, 1, the last, 2, the last but one, …
+  const places = items.map((_, i) => (i % 2 === 1 ? (i + 1) / 2 : length - i / 2));
+  const order = places.flatMap((place) => items.slice((place + turn) % length, ((place + turn) % length) + 1));
+  return length % 2 === 1 && Math.floor(turn / length) % 2 === 1 ? order.toReversed() : order;
 }
 
 /** The median of what `of` says of a job's slices. */

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { medianOf, pairwise, type Rounds, rotate, totalMicros } from '../../bench/rounds.ts';
+import { inOrderOf, medianOf, pairwise, type Rounds, totalMicros } from '../../bench/rounds.ts';
 import type { Slice } from '../../bench/slice.ts';
 
 const SLICE: Slice = {
@@ -27,8 +27,19 @@ function roundsOf(slices: Record<string, (Slice | undefined)[]>): Rounds {
   return { slices: new Map(Object.entries(slices)), problems: [] };
 }
 
-it('each round begins with another one, and every one has its turn', () => {
-  expect([0, 1, 2, 3].map((turn) => rotate(['a', 'b', 'c'], turn).join(''))).toEqual(['abc', 'bca', 'cab', 'abc']);
+it.each([1, 2, 3, 4, 5, 6])('of %i, each is first, and comes after each other one, equally often', (count) => {
+  const items = Array.from({ length: count }, (_, i) => i);
+  const turns = count % 2 === 0 ? count : 2 * count;
+  const seen = new Map<string, number>();
+  const note = (what: string) => seen.set(what, (seen.get(what) ?? 0) + 1);
+  for (let turn = 0; turn < turns; turn++) {
+    const order = inOrderOf(items, turn);
+    expect(order.toSorted()).toEqual(items);
+    note(`first: ${order[0]}`);
+    for (let i = 1; i < count; i++) note(`${order[i - 1]}, then ${order[i]}`);
+  }
+  expect(seen.size).toBe(count + count * (count - 1));
+  expect(new Set(seen.values())).toEqual(new Set([turns / count]));
 });
 
 it('slices are compared with those of the same round, whatever the machine did between the rounds', () => {
