@@ -101,25 +101,21 @@ local function reserve(position, available, epochs)
       countInPeriod(granted)
     end
   end
-  -- A bucket later than the newest one has no units yet: one command writes it and the head.
-  local isLater = granted > 0 and bucket > newest
-  local isNew = isLater or granted > 0 and call('HINCRBY', window, bucket, granted) == granted
   if granted > 0 then
+    local isNew = call('HINCRBY', window, bucket, granted) == granted
     used, newest, holdEnd = used + granted, math.max(newest, bucket), math.max(holdEnd, now + holdMs)
     oldest = oldest == 0 and bucket or math.min(oldest, bucket)
     changed = true
+    if isNew then
+      expireAfter(window, newest)
+    end
+    if position == 1 then
+      addToHistory(thisHour, granted)
+    end
   end
   local head = string.format(HEAD_FORMAT, epoch, used, oldest, newest, holdEnd)
-  if isLater then
-    call('HSET', window, 'head', head, string.format('%d', bucket), string.format('%d', granted))
-  elseif changed then
+  if changed then
     call('HSET', window, 'head', head)
-  end
-  if isNew then
-    expireAfter(window, newest)
-  end
-  if granted > 0 and position == 1 then
-    addToHistory(thisHour, granted)
   end
   local wait = -1
   if used > 0 and limit > 0 then

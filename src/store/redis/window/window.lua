@@ -13,8 +13,7 @@
 local MAX_HOLD_MS = 10000
 local CLOCK_STEP_TOLERANCE_MS = 60000
 local MAX_STEPS = 16
--- In a Redis of 32 bits, %d has no place for a time; it prints faster than %.0f.
-local HEAD_FORMAT, HEAD_PATTERN = '%s %.0f %d %d %.0f', '^(%S+) (%d+) (%d+) (%d+) (%d+)$'
+local HEAD_FORMAT, HEAD_PATTERN = '%s %.0f %.0f %.0f %.0f', '^(%S+) (%d+) (%d+) (%d+) (%d+)$'
 local NO_HEAD = 'the head of this window is not one of Tollgate'
 local LINEAGE = '^[^:]+'
 local NONE = {}
@@ -63,7 +62,7 @@ end
 -- Adds units, which may be negative, to a sum of the history, and returns how many: at most as many as the sum has are
 -- subtracted. A sum of 0 is removed. An error, such as that of a key of another type, must not keep the quota from working.
 local function addTo(name, field, units, expiryDay)
-  local sum = tryCall('HINCRBY', name, field, string.format('%d', units))
+  local sum = tryCall('HINCRBY', name, field, units)
   if sum == units and units > 0 then
     tryCall('PEXPIREAT', name, string.format('%.0f', expiryDay * DAY_MS))
   elseif type(sum) == 'number' and sum <= 0 then
