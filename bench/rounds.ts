@@ -51,7 +51,7 @@ export function inOrderOf<T>(items: readonly T[], turn: number): T[] {
   const { length } = items;
   // 0, 1, the last, 2, the last but one, …
   const places = items.map((_, i) => (i % 2 === 1 ? (i + 1) / 2 : length - i / 2));
-  const order = places.flatMap((place) => items.slice((place + turn) % length, ((place + turn) % length) + 1));
+  const order = places.map((place) => items[(place + turn) % length]).filter((item) => item !== undefined);
   return length % 2 === 1 && Math.floor(turn / length) % 2 === 1 ? order.toReversed() : order;
 }
 

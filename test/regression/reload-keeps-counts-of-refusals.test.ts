@@ -21,7 +21,9 @@ overEachStore('after a reload', (system) => {
     }
     const config = parse(await readFile(gateway.file, 'utf8'));
     await writeFile(gateway.file, stringify({ ...config, portal: { ...config.portal, title: 'Another title' } }));
-    expect(await takeOver(gateway)).toBe('applied');
+    const { result, problems } = await gateway.reload('signal');
+    expect(problems).toEqual([]);
+    expect(result === 'unchanged' ? await takeOver(gateway) : result).toBe('applied');
     const settings = await send(gateway.portal, 'GET', '/portal/settings');
     expect(settings.body.title).toBe('Another title');
     expect([(await guess.admin()).status, (await guess.portal()).status]).toEqual([429, 429]);
