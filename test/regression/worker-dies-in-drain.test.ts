@@ -12,8 +12,8 @@ import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../
 /** Longer than it takes to stop the primary once it says so. */
 const NOT_READY_MS = 2000;
 
-// The primary stands still while the worker dies and the drain falls due, so that it sends to the dead worker first and
-// learns of its death afterwards. Needs /proc.
+// The primary stands still while the worker dies and the drain falls due. What it learns first is chance: for a message
+// before the death is known, see message-to-a-dead-worker.test.ts. Needs /proc.
 it.skipIf(process.platform !== 'linux')(
   'a worker that dies during a drain fails no request of the others, and the gateway exits with 0',
   async () => {
@@ -43,7 +43,6 @@ it.skipIf(process.platform !== 'linux')(
     expect(statuses.toSorted()).toEqual([200, undefined]);
     const { status, stderr, stdout } = await gateway.finished;
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-    expect(stdout).toContain('cannot send a message to a worker');
     expect(stdout).toContain('"msg":"tollgate stopped"');
   },
 );
