@@ -356,8 +356,8 @@ describe('whatever is sent, the backend sees it as one canonical request or not 
           return;
         }
         passed++;
-        // Line ends before a request line are ignored (RFC 9112 §2.2).
-        const isNextWhole = decoded.rest.replace(/^(\r\n)+/, '') === next;
+        // Line ends before a request line are ignored, and may be bare (RFC 9112 §2.2).
+        const isNextWhole = decoded.rest.replace(/^(\r?\n)+/, '') === next;
         expect(statuses).toEqual([200, isNextWhole ? 200 : 400]);
         const nextSeen = ['GET', '/api/v1/conversations/next', ''];
         expect(requests).toEqual([[method, '/api/upload', decoded.content], ...(isNextWhole ? [nextSeen] : [])]);
