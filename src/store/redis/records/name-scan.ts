@@ -3,10 +3,11 @@
  * entries. Also scans the members of one set with SSCAN, which has the same cursors and guarantees.
  *
  * SCAN returns whole hash-table buckets. It guarantees that a name that exists throughout the scan is returned, but
- * only if every bucket is taken whole. The next call may return more or fewer names of a bucket, so a page cannot
- * resume inside one. A page therefore takes all names of a SCAN step, or leaves them to the next page and stays short.
- * Only a single bucket larger than a page is split: its names are returned in the order of their digests, and the
- * cursor holds the last digest.
+ * only if every bucket is taken whole. A page therefore takes all names of a SCAN step, or leaves them to the next page
+ * and stays short. Only a single bucket larger than a page is split: its names are returned in the order of their
+ * digests, and the cursor holds the last digest and where the bucket ends, because Redis may resize its table between
+ * two pages. Buckets follow each other in the order of their reversed bits, so a bucket of a table that has grown is a
+ * range of smaller ones.
  *
  * In a cluster the masters are scanned one after the other. A SCAN cursor is valid only on the server that issued it,
  * and a name may move from a master not scanned yet to one already scanned. So when the masters or their slots change
@@ -21,8 +22,10 @@ import { type RedisClient, SCAN_START, scanSteps } from '../connection/client.ts
 /** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
 const MAX_COUNT = 1000;
 const MAX_ROUNDS = 32;
+/** Buckets of a table that has grown, read for one of the table before. */
+const MAX_PARTS = 32;
 /** In a cluster the cursor begins with the layout and the index of the master. */
-const CURSOR = /^(?:([0-9a-f]{8})-(\d{1,4})-)?(\d{1,20})(?:\.([0-9a-f]{16}))?$/;
+const CURSOR = /^(?:([0-9a-f]{8})-(\d{1,4})-)?(\d{1,20})(?:\.([0-9a-f]{16})\.(\d{1,20}))?$/;
 const CURSORS = 2n ** 64n;
 const DIGEST_LENGTH = 16;
 
@@ -42,8 +45,8 @@ interface Position {
   readonly server: number;
   /** SCAN's own cursor. */
   readonly scan: string;
-  /** Set when the names of that bucket were returned up to this digest. */
-  readonly after?: string | undefined;
+  /** Set when the names from `scan` to the cursor `end` were returned up to this digest. */
+  readonly split?: { readonly after: string; readonly end: string } | undefined;
 }
 
 /** Reads a page of the names that match `pattern`. @throws InvalidCursorError */
@@ -83,12 +86,13 @@ async function scanPlanned(
   limit: number,
 ): Promise<NamePage> {
   let position = start;
-  let count = position.after === undefined ? Math.min(limit, MAX_COUNT) : 1;
+  let count = position.split === undefined ? Math.min(limit, MAX_COUNT) : 1;
   const names = new Set<string>();
   for (let round = 0; round < MAX_ROUNDS && names.size < limit; round += 1) {
     const { server, scan } = position;
-    const [next, found] = await serverAt(servers, server).run(op, (redis) => scanStep(redis, scan, count));
-    const fresh = namesAfter(position, found);
+    const step = (at: string) => serverAt(servers, server).run(op, (redis) => scanStep(redis, at, count));
+    const [next, found] = await (position.split === undefined ? step(scan) : readRest(step, scan, position.split));
+    const fresh = [...new Set(found)];
     const room = limit - names.size;
     if (fresh.length <= room) {
       for (const name of fresh) names.add(name);
@@ -101,7 +105,8 @@ async function scanPlanned(
       count = Math.ceil(count / 2);
     } else {
       const part = fresh.toSorted(byDigest).slice(0, room);
-      return { names: part, next: cursorOf({ ...position, after: digest(part.at(-1) ?? '') }, layout) };
+      const split = { after: digest(part.at(-1) ?? ''), end: next };
+      return { names: part, next: cursorOf({ server, scan, split }, layout) };
     }
   }
   return { names: [...names], next: cursorOf(position, layout) };
@@ -158,9 +163,34 @@ function nextCount(count: number, found: number, room: number): number {
   return Math.max(1, Math.min(wanted, MAX_COUNT));
 }
 
-/** Returns the names without duplicates, and without those that an earlier page listed of a split bucket. */
-function namesAfter({ after }: Position, names: readonly string[]): string[] {
-  return [...new Set(names)].filter((name) => after === undefined || digest(name) > after);
+/**
+ * Reads what earlier pages left of a split bucket. Where the first step ends behind the bucket, the table has shrunk or
+ * the bucket is empty: all names are returned, better twice than not at all.
+ */
+async function readRest(
+  step: (cursor: string) => Promise<[next: string, found: string[]]>,
+  scan: string,
+  { after, end }: NonNullable<Position['split']>,
+): Promise<[next: string, found: string[]]> {
+  let [at, names] = await step(scan);
+  if (isBefore(end, at)) return [at, names];
+  for (let part = 1; part < MAX_PARTS && at !== end; part += 1) {
+    const [next, found] = await step(at);
+    if (isBefore(end, next)) break;
+    names = [...names, ...found];
+    at = next;
+  }
+  return [at, names.filter((name) => digest(name) > after)];
+}
+
+/** Whether SCAN reaches one cursor before another. The start is also the end. */
+function isBefore(cursor: string, other: string): boolean {
+  if (cursor === SCAN_START) return false;
+  return other === SCAN_START || reversedBits(cursor) < reversedBits(other);
+}
+
+function reversedBits(cursor: string): string {
+  return [...BigInt(cursor).toString(2).padStart(64, '0')].reverse().join('');
 }
 
 /** A digest, because names of key records contain the key's SHA-256, which cursors must not reveal. */
@@ -172,8 +202,8 @@ function byDigest(a: string, b: string): number {
   return digest(a) < digest(b) ? -1 : 1;
 }
 
-function cursorOf({ server, scan: cursor, after: last }: Position, layout: string): string {
-  const inServer = last === undefined ? cursor : `${cursor}.${last}`;
+function cursorOf({ server, scan, split }: Position, layout: string): string {
+  const inServer = split === undefined ? scan : `${scan}.${split.after}.${split.end}`;
   return layout === '' ? inServer : `${layout}-${server}-${inServer}`;
 }
 
@@ -185,9 +215,9 @@ interface CursorPosition extends Position {
 /** @throws InvalidCursorError */
 function checkedCursor(cursor: string | undefined): CursorPosition {
   if (cursor === undefined) return START;
-  const [, layout = '', server = '0', scan = '', after] = CURSOR.exec(cursor) ?? [];
-  if (scan === '' || BigInt(scan) >= CURSORS) throw new InvalidCursorError();
-  return { layout, server: Number(server), scan, after };
+  const [, layout = '', server = '0', scan = '', after, end = SCAN_START] = CURSOR.exec(cursor) ?? [];
+  if (scan === '' || BigInt(scan) >= CURSORS || BigInt(end) >= CURSORS) throw new InvalidCursorError();
+  return { layout, server: Number(server), scan, ...(after !== undefined && { split: { after, end } }) };
 }
 
 /** Returns where a page begins: at the start, if the layout has changed since the cursor was issued. */
