@@ -23,6 +23,8 @@ export interface Job {
   readonly bodyBytes?: number;
   /** See Load. */
   readonly openLoop?: OpenLoop;
+  /** Runs before each slice of so many milliseconds. */
+  readonly prepare?: (durationMs: number) => Promise<void>;
   readonly expected: Expected;
 }
 
@@ -57,6 +59,7 @@ const HEAD_VARIATION_BYTES = 32;
 export async function runSlice(job: Job, settings: SliceSettings): Promise<Slice | SliceFault> {
   const { origin, path, connections, key, keyFile, delayMs = 0, timeEach, bodyBytes, openLoop, pid, expected } = job;
   const url = `${origin}${path}`;
+  await job.prepare?.(settings.durationMs);
   const before = await probeRightly(url, key, expected);
   if ('fault' in before) return before;
   const gatewayBefore = pid === undefined ? 0 : treeCpuMicros(pid);

@@ -1,4 +1,5 @@
 /** Floods of what is refused: a refusal must be cheaper than what it saves. */
+import { setTimeout } from 'node:timers/promises';
 import { createCustomer, writeCustomers } from '../customers.ts';
 import { startTollgate } from '../peers.ts';
 import { probe } from '../probe.ts';
@@ -8,8 +9,10 @@ import { type Expected, expectBody } from '../slice.ts';
 import { LIST_PATH } from '../surroundings.ts';
 
 const TARGET_RATIO = 0.5;
-/** Failed keys of one address, from which on they get 429: `auth.failures_per_minute` of the configuration. */
-const FAILURES = 300;
+/** Above `auth.failures_per_minute` of the configuration, twice. */
+const MAX_ATTEMPTS = 1000;
+/** For the probes around a slice, and to start its load. */
+const MARGIN_SECONDS = 3;
 const FORWARDED = '200 forwarded';
 const HEAD = ['request', 'CPU µs/request', 'of Redis', 'ratio to forwarded', 'requests/s'];
 
@@ -23,7 +26,6 @@ export const floodWithRefused: Scenario = async (surroundings, settings) => {
   await writeCustomers(redis.client, [served, usedUp]);
   const { body } = await probe(`${upstream.origin}${LIST_PATH}`, undefined);
   await probe(`${tollgate.origin}${LIST_PATH}`, usedUp.key);
-  for (let failure = 0; failure <= FAILURES; failure++) await probe(`${tollgate.origin}${LIST_PATH}`, unknown.key);
   const load = { path: LIST_PATH, connections: BUSY_CONNECTIONS };
   const forwarded = { ...load, key: served.key, expected: expectBody(body) };
   const jobs = [
@@ -33,6 +35,7 @@ export const floodWithRefused: Scenario = async (surroundings, settings) => {
       ...load,
       name: '429 unknown key',
       key: unknown.key,
+      prepare: (durationMs) => failTooOften(`${tollgate.origin}${LIST_PATH}`, unknown.key, durationMs),
       expected: refusal(429, 'too_many_failures'),
     }),
     jobFor(tollgate, { ...load, name: '401 missing key', key: undefined, expected: refusal(401, 'missing_key') }),
@@ -48,6 +51,20 @@ export const floodWithRefused: Scenario = async (surroundings, settings) => {
     problems: rounds.problems,
   };
 };
+
+/** Fails until the gateway refuses, for longer than a slice, to look at more keys. */
+async function failTooOften(url: string, unknownKey: string, sliceMs: number): Promise<void> {
+  const neededSeconds = Math.ceil(sliceMs / 1000) + MARGIN_SECONDS;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+    const response = await fetch(url, { headers: { authorization: `Bearer ${unknownKey}` } });
+    await response.text();
+    if (response.status !== 429) continue;
+    const retryAfterSeconds = Number(response.headers.get('retry-after'));
+    if (retryAfterSeconds >= neededSeconds) return;
+    await setTimeout(1000 * retryAfterSeconds);
+  }
+  throw new Error('the gateway does not refuse to look at more unknown keys');
+}
 
 /** Expects a problem document of the gateway. */
 function refusal(status: number, code: string): Expected {
