@@ -9,7 +9,7 @@ import { type Expected, expectBody } from '../slice.ts';
 import { LIST_PATH } from '../surroundings.ts';
 
 const TARGET_RATIO = 0.5;
-/** Above `auth.failures_per_minute` of the configuration, twice. */
+/** More than two windows of `auth.failures_per_minute` in the configuration take. */
 const MAX_ATTEMPTS = 1000;
 /** For the probes around a slice, and to start its load. */
 const MARGIN_SECONDS = 3;

@@ -4,10 +4,10 @@
  */
 import cluster from 'node:cluster';
 import { once } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { WorkerProcess } from '../../src/process/workers/worker-process.ts';
 import { temporaryFile } from '../cli/support.ts';
+import { isZombie } from '../process/workers/support.ts';
 
 // Needs /proc.
 it.skipIf(process.platform !== 'linux')(
@@ -33,9 +33,3 @@ it.skipIf(process.platform !== 'linux')(
     expect(errors).toMatchObject([{ code: 'EPIPE' }]);
   },
 );
-
-/** Whether the process has exited and is not reaped yet. Its sockets are open until its last thread has exited. */
-function isZombie(pid: number | undefined): boolean {
-  const hasOneThread = readdirSync(`/proc/${pid}/task`).length === 1;
-  return hasOneThread && /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
-}

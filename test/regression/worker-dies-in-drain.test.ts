@@ -3,11 +3,10 @@
  * failed with EPIPE, the primary took that for a failure of the whole drain, exited with status 1, and the other workers
  * lost their primary and reset every request under way.
  */
-import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { agentOfTest, PATIENCE, request, startWithWorkers, workersOf } from '../process/workers/support.ts';
+import { agentOfTest, isZombie, PATIENCE, request, startWithWorkers, workersOf } from '../process/workers/support.ts';
 
 /** Longer than it takes to stop the primary once it says so. */
 const NOT_READY_MS = 2000;
@@ -32,7 +31,7 @@ it.skipIf(process.platform !== 'linux')(
     await expect.poll(gateway.output, PATIENCE).toContain('no longer ready');
     gateway.signal('SIGSTOP');
     process.kill(victim?.pid ?? 0, 'SIGKILL');
-    await expect.poll(() => stateOf(victim?.pid), PATIENCE).toBe('Z');
+    await expect.poll(() => isZombie(victim?.pid), PATIENCE).toBe(true);
     await setTimeout(NOT_READY_MS);
     gateway.signal('SIGCONT');
 
@@ -46,8 +45,3 @@ it.skipIf(process.platform !== 'linux')(
     expect(stdout).toContain('"msg":"tollgate stopped"');
   },
 );
-
-/** The state letter of a process; `Z` for one that has exited and is not reaped yet. */
-async function stateOf(pid: number | null | undefined): Promise<string | undefined> {
-  return /^State:\s+(\S)/m.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1];
-}

@@ -73,17 +73,27 @@ export function listsContract(name: string, open: () => Promise<OpenedStore>): v
       },
     );
 
-    test.each(['', 'x', '!', '0.', '-1', '1.2.3', '18446744073709551616', ' 0', 'a b', '\u{1f511}'])(
-      'refuse a cursor that no list gave: %j',
-      async (cursor) => {
-        const { records, observer } = await open();
-        await expect(records.listCustomers(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
-        await expect(records.listKeys(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
-        await expect(records.listCustomerKeys('acme', cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
-        await expect(records.findCustomers({}, cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
-        expect(observer.calls).toEqual([]);
-      },
-    );
+    test.each([
+      '',
+      'x',
+      '!',
+      '0.',
+      '-1',
+      '1.2.3',
+      '1.0123456789abcdef',
+      '1.0123456789abcdef.18446744073709551616',
+      '18446744073709551616',
+      ' 0',
+      'a b',
+      '\u{1f511}',
+    ])('refuse a cursor that no list gave: %j', async (cursor) => {
+      const { records, observer } = await open();
+      await expect(records.listCustomers(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
+      await expect(records.listKeys(cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
+      await expect(records.listCustomerKeys('acme', cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
+      await expect(records.findCustomers({}, cursor, 10)).rejects.toBeInstanceOf(InvalidCursorError);
+      expect(observer.calls).toEqual([]);
+    });
 
     test('have cursors that can stand in a URL as they are, and hold nothing of a key', async () => {
       const { records } = await openFilled();

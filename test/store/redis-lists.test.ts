@@ -17,6 +17,8 @@ const {
   expectNoneLeftOutBesideDeletions,
 } = startListedRedis();
 
+/** Each puts the names into other buckets. */
+const PREFIXES = ['a', 'b', 'c', 'd', 'e', 'f'];
 const FIFTY = Array.from({ length: 50 }, (_, i) => `k${i}`).toSorted();
 
 test('what other programs wrote is listed without any index', async () => {
@@ -77,7 +79,7 @@ test('a prefix is taken letter by letter', async () => {
 
 test.each([3, 100, 1000])('thousands of records are listed once each, in pages of at most %d', expectEachListedOnce);
 
-test.each(['a', 'b', 'c', 'd', 'e', 'f'])(
+test.each(PREFIXES)(
   'a bucket that pages share is listed once, also when Redis moves its names to a larger table meanwhile: prefix %s',
   async (prefix) => {
     const store = await open(prefix);
@@ -87,7 +89,7 @@ test.each(['a', 'b', 'c', 'd', 'e', 'f'])(
   },
 );
 
-test.each(['a', 'b', 'c', 'd', 'e', 'f'])(
+test.each(PREFIXES)(
   'no name of a bucket that pages share is left out, also when Redis moves its names to a smaller table meanwhile: prefix %s',
   async (prefix) => {
     const store = await open(prefix);

@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
 import { Agent, get, type IncomingMessage, type RequestListener } from 'node:http';
 import { get as getOverTls } from 'node:https';
 import { text } from 'node:stream/consumers';
@@ -115,4 +116,10 @@ export function tally(outcomes: readonly Outcome[]): Record<string, number> {
 /** Returns the sum over all series of a metric. */
 export function sum(samples: Readonly<Record<string, number>>): number {
   return Object.values(samples).reduce((so, each) => so + each, 0);
+}
+
+/** Whether the process has exited and is not reaped yet. Needs /proc. Its sockets are open until its last thread has exited. */
+export function isZombie(pid: number | null | undefined): boolean {
+  const hasOneThread = readdirSync(`/proc/${pid}/task`).length === 1;
+  return hasOneThread && /^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));
 }

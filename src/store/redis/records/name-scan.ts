@@ -46,7 +46,12 @@ interface Position {
   /** SCAN's own cursor. */
   readonly scan: string;
   /** Set when the names from `scan` to the cursor `end` were returned up to this digest. */
-  readonly split?: { readonly after: string; readonly end: string } | undefined;
+  readonly split?: SplitBucket;
+}
+
+interface SplitBucket {
+  readonly after: string;
+  readonly end: string;
 }
 
 /** Reads a page of the names that match `pattern`. @throws InvalidCursorError */
@@ -170,7 +175,7 @@ function nextCount(count: number, found: number, room: number): number {
 async function readRest(
   step: (cursor: string) => Promise<[next: string, found: string[]]>,
   scan: string,
-  { after, end }: NonNullable<Position['split']>,
+  { after, end }: SplitBucket,
 ): Promise<[next: string, found: string[]]> {
   let [at, names] = await step(scan);
   if (isBefore(end, at)) return [at, names];
