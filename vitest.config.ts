@@ -35,7 +35,7 @@ export default defineConfig({
       'test/{console,portal}/browser/**',
     ],
     // The others are tried by npm run test:faults.
-    provide: { shareOfRuns: 0.1 },
+    provide: { shareOfRuns: 0.05 },
     globalSetup: [
       'test/support/find-redis.ts',
       'test/support/bound-compile-cache.ts',
@@ -49,7 +49,7 @@ export default defineConfig({
     experimental: { viteModuleRunner: false },
     sequence: { sequencer: SlowFirst },
     // Bounds for a busy machine: what is slow is not thereby wrong.
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 20_000, interval: 100 } },
     testTimeout: 180_000,
     hookTimeout: 180_000,
   },

@@ -40,7 +40,9 @@ export const PROMISES: readonly Promised[] = [
       'test/integration/three-gateways.load.test.ts': [
         'of 3,000 concurrent requests over three gateways exactly the limit of 500 reach the backend, in a handful of store calls',
       ],
-      'test/check/under-load.test.ts': ['two instances admit exactly the limit, of 400 parallel checks by every call'],
+      'test/check/instances.load.test.ts': [
+        'two instances admit exactly the limit, of 400 parallel checks by every call',
+      ],
       'test/faults/storm.test.ts': [
         'in a storm of kills, stops, resets and delays (seed %i), no rule of the quota is broken, each request at the backend is in a trace, and each day counts its hours',
       ],
@@ -81,7 +83,7 @@ export const PROMISES: readonly Promised[] = [
         'no period grants more than it allows, and the usage history of its hours is its count, with on_error: %s',
         'a unit is taken from hour and period, or from neither: what both have left can be used',
       ],
-      'test/customers/quota/periods-year.test.ts': [
+      'test/customers/quota/periods-year.load.test.ts': [
         'a year of customers: closed periods follow each other without gap or overlap, never change, and each is the sum of its hours',
       ],
       'test/store/period-counts.test.ts': [
@@ -226,7 +228,7 @@ export const PROMISES: readonly Promised[] = [
         'several requests over one connection, some of them wrong',
         'an upload in chunks, made of parts that are right or wrong',
       ],
-      'test/fuzz/fuzz.test.ts': [
+      'test/fuzz/fuzz.load.test.ts': [
         'mutated bytes cause no crash, hang, 500, unreadable response, or request that the client did not send',
       ],
     },
@@ -248,7 +250,7 @@ export const PROMISES: readonly Promised[] = [
     bound: 'none, if the load balancer checks `/readyz`',
     brokenBy: 'requests that take longer than `shutdown.drain_ms`',
     tests: {
-      'test/integration/shutdown.test.ts': [
+      'test/integration/shutdown.load.test.ts': [
         'no request of clients that continue to send over kept connections is lost',
       ],
       'test/faults/compose.test.ts': [

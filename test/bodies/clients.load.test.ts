@@ -1,4 +1,4 @@
-/** Uploads by common HTTP clients, all at once, through a gateway process to Express and nginx. */
+/** Uploads by common HTTP clients, all at once, through a gateway process to Node.js, Express and nginx. */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -21,6 +21,12 @@ prepareUpload();
 const expressApp = express()
   .use(express.raw({ type: () => true, limit: UPLOAD_BYTES }))
   .use((req, res) => void res.json({ sha256: sha256(req.body) })) as RequestListener;
+
+it('every client uploads to Node.js unchanged', async () => {
+  const gateway = await startGatewayProcess({ config: { routes: ROUTES }, answer: digesting });
+  const { checksums, expected } = await uploadAll(gateway, fromDigest);
+  expect(checksums).toEqual(expected);
+});
 
 it('every client uploads to Express unchanged', async () => {
   const gateway = await startGatewayProcess({ config: { routes: ROUTES }, answer: expressApp });

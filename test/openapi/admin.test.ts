@@ -450,7 +450,8 @@ describe('what is sent', () => {
     ['id_prefix', ['a', 'a'.repeat(128), 'a'.repeat(129), '.a', 'a b', '']],
   ])('as the parameter "%s" is taken where and as the file says, and not otherwise', async (parameter, values) => {
     for (const operation of operationsWith(200).filter(({ queryParameters }) => queryParameters.length > 0)) {
-      for (const value of values) {
+      // HEAD is answered as GET is.
+      for (const value of operation.method === 'HEAD' ? values.slice(-1) : values) {
         const given = { names: ['acme'], query: `?${parameter}=${value}` };
         const { status } = await session.call(operation.method, operation.path, given);
         const isTaken = CONTRACT.acceptsParameter(operation, parameter, value);

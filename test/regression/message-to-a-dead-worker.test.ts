@@ -1,6 +1,6 @@
 /**
  * A message to a worker that had died, before the primary learned of it, failed with EPIPE, and the primary took that for
- * a failure of the whole drain (see worker-dies-in-drain.test.ts).
+ * a failure of the whole drain (see worker-dies-in-drain.load.test.ts).
  */
 import cluster from 'node:cluster';
 import { once } from 'node:events';

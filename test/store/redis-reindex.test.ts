@@ -23,13 +23,13 @@ function write(prefix: string, number: number, id: string, customer = 'acme'): P
 
 test('keys that other programs wrote can be found by id and by customer afterwards, and revoked', async () => {
   const { store, prefix } = await open();
-  await Promise.all(Array.from({ length: 2500 }, (_, i) => write(prefix, i, `k${i}`, `customer-${i % 3}`)));
+  await Promise.all(Array.from({ length: 1200 }, (_, i) => write(prefix, i, `k${i}`, `customer-${i % 3}`)));
   expect(await store.records.findKeyById('k7')).toBeUndefined();
-  expect(await store.records.reindex()).toEqual({ keys: 2500, entriesAdded: 5000, entriesDropped: 0, ...ALL_INDEXED });
+  expect(await store.records.reindex()).toEqual({ keys: 1200, entriesAdded: 2400, entriesDropped: 0, ...ALL_INDEXED });
   expect(await store.records.findKeyById('k7')).toEqual({ id: 'k7', customer: 'customer-1' });
-  expect((await store.records.listCustomerKeys('customer-1', undefined, 1000)).items).toHaveLength(833);
+  expect((await store.records.listCustomerKeys('customer-1', undefined, 1000)).items).toHaveLength(400);
   expect(await store.records.revokeKey('k7', '2026-01-01T00:00:00Z')).toMatchObject({ id: 'k7' });
-  expect(await store.records.reindex()).toEqual({ keys: 2500, ...DONE });
+  expect(await store.records.reindex()).toEqual({ keys: 1200, ...DONE });
 });
 
 test('an entry that was forgotten is added, what is right is left alone', async () => {

@@ -5,7 +5,7 @@ import { callerAddress, fuzz, isAlive, readFindings } from './run.ts';
 import { type Subject, startSubject } from './subject.ts';
 import { findFault } from './verdict.ts';
 
-/** Of each run of the tests; `npm run lab -- fuzz` looks longer, and with other seeds. */
+/** `npm run lab -- fuzz` looks longer, and with other seeds. */
 const CASES = 1500;
 
 let subject: Subject;

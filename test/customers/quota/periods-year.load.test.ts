@@ -8,7 +8,6 @@ import { DAY_MS, HOUR_MS } from '../../../src/store/usage-history.ts';
 import { hourly, type PeriodLimit } from '../../../src/store/windows.ts';
 import { unharmed } from '../../../tools/simulator/simulated-store.ts';
 import { VirtualWorld } from '../../../tools/simulator/virtual-world.ts';
-import { shareOfRuns } from '../../support/share-of-runs.ts';
 import { type StoredPeriod, storedPeriods, unitsWithin } from './support/stored-periods.ts';
 
 /** A period is read this much after its end: no unit returns to it any more. */
@@ -49,7 +48,7 @@ test('a year of customers: closed periods follow each other without gap or overl
     });
   };
 
-  const count = shareOfRuns(1000);
+  const count = 1000;
   const customers = Array.from({ length: count }, (_, index) => {
     // A tenth has days: there are thirty times as many.
     const policy = index % 10 === 0 ? ('daily' as const) : ('monthly' as const);
