@@ -9,7 +9,7 @@ export default defineConfig({
   test: {
     testTimeout: 180_000,
     hookTimeout: 120_000,
-    // As in `npm test`.
+    // Bounds for a busy machine, as in `npm test`.
     expect: { poll: { timeout: 20_000 } },
     // Each file starts a handful of servers.
     maxWorkers: 4,
