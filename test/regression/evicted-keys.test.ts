@@ -103,7 +103,9 @@ test('a Redis that is too full for the mark is asked all the same, and marked la
   const { redis, startGateway } = await start();
   await redis.command('CONFIG', 'SET', 'maxmemory', 1);
   const gateway = await startGateway();
-  expect([await ask(gateway, UNKNOWN), await reasons(gateway)]).toEqual(['401 invalid_key', []]);
+  // A search for records that a busy machine delays beyond the timeout is repeated after a second.
+  await expect.poll(() => reasons(gateway)).toEqual([]);
+  expect(await ask(gateway, UNKNOWN)).toBe('401 invalid_key');
   await redis.command('CONFIG', 'SET', 'maxmemory', 0);
   expect(await ask(gateway, 'another-key-of-nobody')).toBe('401 invalid_key');
   await expect.poll(() => redis.command('EXISTS', INSTALLED_NAME)).toBe(1);
