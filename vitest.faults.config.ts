@@ -35,7 +35,7 @@ export default defineConfig({
             'test/config/load.test.ts',
             'test/**/response-differential.test.ts',
             'test/bodies/{never-twice,splits}.test.ts',
-            'test/http/{head-syntax,target}.test.ts',
+            'test/http/{differential,head-syntax,target}.test.ts',
           ],
           globalSetup: ['test/support/find-redis.ts', 'test/http/support/tally-report.ts'],
           provide: { shareOfRuns: 0.95 },

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ANY_CHARACTER } from '../support/any-character.ts';
+import { shareOfRuns } from '../support/share-of-runs.ts';
 import { fieldValues } from './support/http-reader.ts';
 import { expectCanonical, get, useHttpSystem } from './support/system.ts';
 
@@ -18,7 +19,7 @@ const system = useHttpSystem({
 });
 
 /** How often each of the properties is tried. */
-const RUNS = 400;
+const RUNS = shareOfRuns(2000);
 
 const EOL = fc.oneof(
   { weight: 60, arbitrary: fc.constant('\r\n') },

@@ -1,4 +1,4 @@
-/** What every store promises of notices. Part of the contract suite. Histories in time: notice-claims.test.ts. */
+/** What every store promises of notices. Part of the contract suite. Histories in time: notice-claims.load.test.ts. */
 import { describe, expect, test } from 'vitest';
 import type { MarkedNotice, Marks, NoticeStore, StoredNotice } from '../../src/store/notices.ts';
 import type { OpenedStore } from './opened-store.ts';

@@ -6,7 +6,7 @@ import { startNoticeReceiver } from '../support/notice-receiver.ts';
 import { startRedisSystem } from '../support/redis-system.ts';
 
 const LIMIT = 100;
-const PATIENCE = { timeout: 30_000, interval: 50 };
+const PATIENCE = { timeout: 30_000, interval: 200 };
 
 async function read({ public: url }: { readonly public: string }, key: string): Promise<number> {
   const response = await fetch(`${url}/v1/conversations`, { headers: bearer(key) });
