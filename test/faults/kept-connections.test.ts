@@ -16,6 +16,10 @@ import { onPath } from '../support/programs.ts';
 
 const nginx = onPath(['nginx'], { PATH: `${process.env.PATH}:/usr/sbin` });
 
+const RELOADS = 8;
+/** Each has one POST at a time while nginx reloads. */
+const CALLERS = 32;
+
 /** How often each id arrived. */
 const arrivals = () => new Map<string, number>();
 
@@ -129,18 +133,19 @@ http {
     })
     .toBeGreaterThan(0);
   let isReloading = true;
-  const loads = Array.from({ length: 32 }, async () => {
+  const loads = Array.from({ length: CALLERS }, async () => {
     while (isReloading) await gateway.post();
   });
-  for (let i = 0; i < 8; i++) {
+  for (let i = 0; i < RELOADS; i++) {
     await pause(1_000);
     await promisify(execFile)(nginx ?? '', ['-c', file, '-e', `${folder.path}/error.log`, '-s', 'reload']);
   }
   isReloading = false;
   await Promise.all(loads);
   const failed = gateway.sent - (gateway.statuses[200] ?? 0);
-  process.stdout.write(`${failed} of ${gateway.sent} POSTs failed while nginx reloaded 8 times\n`);
+  process.stdout.write(`${failed} of ${gateway.sent} POSTs failed while nginx reloaded ${RELOADS} times\n`);
   expect(arrivedTwice(seen)).toEqual([]);
-  expect(failed / gateway.sent).toBeLessThan(1 / 100);
+  // Each reload closes a connection of each caller, most of them between two requests.
+  expect(failed).toBeLessThan((RELOADS * CALLERS) / 2);
   expect(seen.size).toBeGreaterThanOrEqual(gateway.statuses[200] ?? 0);
 });
