@@ -11,13 +11,14 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Bounds for a busy machine, as in `npm test`.
     expect: { poll: { timeout: 20_000 } },
-    // Each file starts a handful of servers.
-    maxWorkers: 4,
     projects: [
       {
         extends: true,
         test: {
           name: 'faults',
+          // Each file starts a handful of servers.
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
           include: ['test/faults/**/*.test.ts'],
           globalSetup: ['test/support/find-redis.ts', 'test/faults/find-programs.ts'],
           setupFiles: ['test/support/traces/setup.ts'],
@@ -27,6 +28,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'load',
+          maxWorkers: 4,
+          sequence: { groupOrder: 1 },
           include: [
             'test/**/*.load.test.ts',
             'test/**/quota/{late-begins,simulation,usage-history,periods-simulation,key-limits}.test.ts',
