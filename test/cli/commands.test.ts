@@ -1,21 +1,20 @@
 /** Each command against a running gateway; as a process where that makes a difference. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { failsChecksum } from '../../src/formats/api-key.ts';
 import { parseWebhookSecret } from '../../src/formats/webhook-signature.ts';
-import { openStore } from '../../src/store/open/open-store.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { type Backend, startBackend } from '../support/backend.ts';
 import {
   ADMIN_TOKEN,
   EMBEDDED_STORE,
-  REDIS_STORE,
   STORES,
   type StoreKind,
   startTestGateway,
   type TestGateway,
   type TestStore,
 } from '../support/gateway.ts';
+import { startRedis } from '../support/redis-server.ts';
+import { writeCustomer } from '../support/redis-system.ts';
 import { run, shellWords, temporaryFile, tollgateFor, tollgateHereFor } from './support.ts';
 
 const SOON = '2100-01-01T00:00:00Z';
@@ -318,15 +317,16 @@ describe.each(STORES)('over $name', (kind) => {
 });
 
 it('lists everything, however many pages it takes', async () => {
-  await startOver(REDIS_STORE);
-  onTestFinished(stop);
   const ids = Array.from({ length: 1100 }, (_, index) => `customer-${String(index).padStart(4, '0')}`);
-  const filled = await openStore(
-    { url: store.url, keyPrefix: 'tollgate', timeoutMs: 20_000 },
-    { clock: systemClock, observer: { called() {}, up() {} }, warn: () => undefined },
-  );
-  await Promise.all(ids.map((id) => filled.records.createCustomer({ id, plan: 'starter', suspended: false })));
-  await filled.close();
+  await startOver({
+    name: 'Redis with customers',
+    async start() {
+      const redis = await startRedis();
+      await Promise.all(ids.map((id) => writeCustomer(redis, id, { plan: 'starter' })));
+      return { url: redis.url, close: () => redis.stop() };
+    },
+  });
+  onTestFinished(stop);
   const { items } = await succeedAsJson('customers', 'list');
   expect(items.map(({ id }: { id: string }) => id)).toEqual(ids);
   expect((await succeed('customers', 'list')).split('\n')).toHaveLength(1100 + 2);

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { ask as check, startCheckSystem, verify } from '../check/support.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { setMaintenance } from '../support/maintenance.ts';
+import { setMaintenance, switchUnderLoad } from '../support/maintenance.ts';
 import { readMetric } from '../support/metrics.ts';
 import { keyName, startRedisSystem } from '../support/redis-system.ts';
 import { startSystem } from '../support/system.ts';
@@ -230,4 +230,8 @@ it('a record that cannot be read leaves the last known state in force', async ()
   await redis.command('DEL', 'tollgate:maintenance');
   await expect.poll(() => codeOf(gateway, '/things', key)).toBe('served');
   expect(await redis.command('EXISTS', keyName(key))).toBe(1);
+});
+
+it('switched on and off in two gateways under load, each response is 200 or 503 maintenance, and only 200 is counted', async () => {
+  await switchUnderLoad(4);
 });

@@ -23,13 +23,13 @@ function write(prefix: string, number: number, id: string, customer = 'acme'): P
 
 test('keys that other programs wrote can be found by id and by customer afterwards, and revoked', async () => {
   const { store, prefix } = await open();
-  await Promise.all(Array.from({ length: 1200 }, (_, i) => write(prefix, i, `k${i}`, `customer-${i % 3}`)));
+  await Promise.all(Array.from({ length: 2500 }, (_, i) => write(prefix, i, `k${i}`, `customer-${i % 3}`)));
   expect(await store.records.findKeyById('k7')).toBeUndefined();
-  expect(await store.records.reindex()).toEqual({ keys: 1200, entriesAdded: 2400, entriesDropped: 0, ...ALL_INDEXED });
+  expect(await store.records.reindex()).toEqual({ keys: 2500, entriesAdded: 5000, entriesDropped: 0, ...ALL_INDEXED });
   expect(await store.records.findKeyById('k7')).toEqual({ id: 'k7', customer: 'customer-1' });
-  expect((await store.records.listCustomerKeys('customer-1', undefined, 1000)).items).toHaveLength(400);
+  expect((await store.records.listCustomerKeys('customer-1', undefined, 1000)).items).toHaveLength(833);
   expect(await store.records.revokeKey('k7', '2026-01-01T00:00:00Z')).toMatchObject({ id: 'k7' });
-  expect(await store.records.reindex()).toEqual({ keys: 1200, ...DONE });
+  expect(await store.records.reindex()).toEqual({ keys: 2500, ...DONE });
 });
 
 test('an entry that was forgotten is added, what is right is left alone', async () => {
@@ -178,7 +178,7 @@ test('keys that are created and deleted meanwhile are indexed as they must be, h
     for (; creating; runs += 1) await other.records.reindex();
     return runs;
   })();
-  for (let i = 0; i < 120; i += 1) {
+  for (let i = 0; i < 240; i += 1) {
     await createKeyWithCustomer(store.records, sha256Of(i), { id: `k${i}`, customer: `customer-${i % 2}` });
     // Finds nothing while a reindex that began before the key existed has its entry deleted, and not yet restored.
     const isStored = async () => (await redis.command('EXISTS', `${prefix}:key:${sha256Of(i)}`)) === 1;
@@ -186,12 +186,12 @@ test('keys that are created and deleted meanwhile are indexed as they must be, h
   }
   creating = false;
   expect(await reindexing).toBeGreaterThan(1);
-  for (let i = 0; i < 120; i += 1) {
+  for (let i = 0; i < 240; i += 1) {
     const expected = i % 3 === 0 ? undefined : { id: `k${i}`, customer: `customer-${i % 2}` };
     expect(await store.records.findKeyById(`k${i}`)).toEqual(expected);
   }
-  expect((await store.records.listCustomerKeys('customer-0', undefined, 1000)).items).toHaveLength(40);
+  expect((await store.records.listCustomerKeys('customer-0', undefined, 1000)).items).toHaveLength(80);
   // An entry may have been restored while its key was deleted: that one is dropped now, and none is missing.
-  expect(await store.records.reindex()).toMatchObject({ keys: 80, entriesAdded: 0, ...ALL_INDEXED });
-  expect(await store.records.reindex()).toEqual({ keys: 80, ...DONE });
+  expect(await store.records.reindex()).toMatchObject({ keys: 160, entriesAdded: 0, ...ALL_INDEXED });
+  expect(await store.records.reindex()).toEqual({ keys: 160, ...DONE });
 });

@@ -2,7 +2,7 @@ import { inject } from 'vitest';
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The part of the random cases that this suite tries: a twentieth in `npm test`, the others in `npm run test:faults`. */
+    /** Of the random cases this suite tries: a twentieth in `npm test`, the others in `npm run test:faults`. */
     shareOfRuns: number;
   }
 }
@@ -16,8 +16,8 @@ export function shareOfRuns(runs: number, atLeast = 1): number {
 }
 
 /**
- * Returns the enumerated cases that this suite tries: in `npm test` every twentieth, counted from the first, and the last; all
- * of them in `npm run test:faults`.
+ * Returns the enumerated cases that this suite tries: in `npm test` every twentieth, counted from the first, and the
+ * last; all of them in `npm run test:faults`.
  */
 export function shareOfCases<T>(cases: readonly T[]): readonly T[] {
   const share = inject('shareOfRuns');

@@ -79,9 +79,9 @@ function readPage(url: string, bytes = Number.POSITIVE_INFINITY): Promise<ReadPa
 
 overBothStores((start) => {
   it('an export that is cut anywhere and resumed has each hour once', async () => {
-    const { origin, expected, reads, close } = await startWith(start, 400);
+    const { origin, expected, reads, close } = await startWith(start, 1000);
     await fc.assert(
-      fc.asyncProperty(fc.array(fc.nat(24_000), { maxLength: 8 }), fc.constantFrom(40, 280), async (cuts, limit) => {
+      fc.asyncProperty(fc.array(fc.nat(60_000), { maxLength: 8 }), fc.constantFrom(100, 700), async (cuts, limit) => {
         const ids: string[] = [];
         const left = [...cuts];
         for (
@@ -162,7 +162,7 @@ overBothStores((start) => {
   });
 
   it('exports take turns to read the store, and a client that does not read holds up nobody', async () => {
-    const { origin, reads, expected, close } = await startWith(start, 400);
+    const { origin, reads, expected, close } = await startWith(start, 1000);
     const url = `${origin}/admin/v1/usage/export?limit=1000`;
     const unread = request(url, { headers: { authorization: `Bearer ${TOKEN}` }, agent: false });
     await new Promise((resolve) => unread.once('response', resolve).end());
