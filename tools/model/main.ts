@@ -15,8 +15,7 @@ import { MUTANTS, type Property, SCENES, type Scene } from './runs.ts';
 const AT_A_TIME = 2;
 const MEMORY_MIB = 2000;
 const MAX_DEPTH = 2_000_000;
-/** COLLAPSE compresses states without loss. */
-const PAN_MACROS = ['COLLAPSE', 'SAFETY', 'NOREDUCE', 'NOFAIR', `MEMLIM=${MEMORY_MIB}`];
+const PAN_MACROS = ['SAFETY', 'NOREDUCE', 'NOFAIR', `MEMLIM=${MEMORY_MIB}`];
 /** Breadth first: the counter-example is a shortest one. */
 const MUTANT_PAN_MACROS = [...PAN_MACROS, 'BFS'];
 const PROGRAMS = ['spin', 'gcc'];
@@ -92,7 +91,7 @@ async function explore(run: Run, cwd: string): Promise<Result> {
   const macros = [...scene.macros, ...checks, ...(mutant === undefined ? [] : [`MUTANT_${mutant}`, 'BREADTH_FIRST'])];
   await execute('spin', [...defined(macros), '-a', model], { cwd });
   // A mutant is refuted sooner than the compiler optimises.
-  const flags = mutant === undefined ? ['-O2', ...defined(PAN_MACROS)] : ['-O1', ...defined(MUTANT_PAN_MACROS)];
+  const flags = mutant === undefined ? ['-O2', ...defined(PAN_MACROS)] : ['-O0', ...defined(MUTANT_PAN_MACROS)];
   await execute('gcc', [...flags, '-w', '-o', 'pan', 'pan.c'], { cwd });
   // Its exit code says no more than its report.
   const { stdout, stderr } = await execute('./pan', [`-m${MAX_DEPTH}`], { cwd }).catch(
