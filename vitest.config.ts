@@ -1,8 +1,8 @@
 import { availableParallelism } from 'node:os';
 import { configDefaults, defineConfig } from 'vitest/config';
-import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { CHILD_ENVIRONMENT } from './test/support/child-environment.ts';
 import { folderInMemory } from './test/support/folder-in-memory.ts';
+import { slowFirst } from './test/support/slow-first.ts';
 
 // The processes that run the tests also start threads and programs.
 // biome-ignore lint/style/noProcessEnv: vitest starts them with this environment
@@ -11,16 +11,6 @@ process.env.NODE_COMPILE_CACHE ??= CHILD_ENVIRONMENT.NODE_COMPILE_CACHE;
 const inMemory = folderInMemory();
 // biome-ignore lint/style/noProcessEnv: as above
 if (inMemory !== undefined) process.env.TMPDIR ??= inMemory;
-
-/** Their files take seconds each; those of the other folders fill the gaps at the end. */
-const SLOW = ['process', 'limits', 'customers', 'store', 'control', 'cli', 'integration', 'regression'];
-
-class SlowFirst extends BaseSequencer {
-  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const isQuick = ({ moduleId }: TestSpecification) => !SLOW.some((name) => moduleId.includes(`/test/${name}/`));
-    return (await super.sort(files)).toSorted((a, b) => Number(isQuick(a)) - Number(isQuick(b)));
-  }
-}
 
 export default defineConfig({
   test: {
@@ -47,7 +37,8 @@ export default defineConfig({
     isolate: false,
     // Node.js runs tests and sources as it runs the program, without a transform: a tenth less CPU time.
     experimental: { viteModuleRunner: false },
-    sequence: { sequencer: SlowFirst },
+    // Files that take seconds each.
+    sequence: { sequencer: slowFirst(/\/test\/(customers|store|control|cli|integration|regression)\//) },
     // Bounds for a busy machine: what is slow is not thereby wrong.
     expect: { poll: { timeout: 20_000, interval: 100 } },
     testTimeout: 180_000,

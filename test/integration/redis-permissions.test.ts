@@ -10,6 +10,7 @@ import { startBackend } from '../support/backend.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 
 const PAGE = readFileSync(new URL('../../docs/redis.md', import.meta.url), 'utf8');
@@ -126,8 +127,7 @@ it('the permissions that the documentation lists are enough for everything', asy
   });
   expect(await redis.command('EXISTS', 'tollgate:installed')).toBe(1);
 
-  const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn: () => undefined };
-  const store = await openStore({ url: storeUrl, keyPrefix: 'tollgate', timeoutMs: 2000, usage: USAGE }, surroundings);
+  const store = await openStore({ url: storeUrl, keyPrefix: 'tollgate', timeoutMs: 2000, usage: USAGE }, silent);
   opened.defer(() => store.close());
   await callEverything(store);
   await reindexEverything(redis, store);
@@ -147,7 +147,7 @@ it('the permissions that the documentation lists are enough in a cluster', async
   }
   const warnings: string[] = [];
   const warn = (message: string) => void warnings.push(message);
-  const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn };
+  const surroundings = { ...silent, warn };
   const url = cluster.url.replace('//', '//gateway:some-password@');
   const store = await openStore({ url, keyPrefix: 'tollgate', timeoutMs: 2000, usage: USAGE }, surroundings);
   opened.defer(() => store.close());

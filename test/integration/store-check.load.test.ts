@@ -4,11 +4,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { tollgateHere } from '../cli/support.ts';
 import { runProgram } from '../support/process.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 
 const CONFIG = `
@@ -368,11 +368,7 @@ test('in the embedded store customers are held against the configuration', async
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-check-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const url = `sqlite:${join(folder, 'store.sqlite')}`;
-  const observer = { called() {}, up() {} };
-  const store = await openStore(
-    { url, keyPrefix: 'tollgate', timeoutMs: 100 },
-    { clock: systemClock, observer, warn: () => undefined },
-  );
+  const store = await openStore({ url, keyPrefix: 'tollgate', timeoutMs: 100 }, silent);
   await createKeyWithCustomer(store.records, hashOf('a'), { id: 'k1', customer: 'acme' });
   await store.records.updateCustomer('acme', { plan: 'starter' });
   for (let i = 0; i < 1001; i++) {

@@ -10,6 +10,7 @@ import type { Store } from '../../src/store/store.ts';
 import { hourly } from '../../src/store/windows.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats, readScriptCalls, storeTimeMs, windowName } from '../support/redis-system.ts';
+import { silent } from '../support/silent.ts';
 
 const STEP_MS = 5;
 const BUCKET_MS = 10_000;
@@ -22,9 +23,7 @@ async function start() {
     url: redis.url,
     keyPrefix: 'tollgate',
     timeoutMs: 5000,
-    clock: systemClock,
-    observer: { called: () => {}, up: () => {} },
-    warn: () => {},
+    ...silent,
   });
   onTestFinished(() => store.close());
   return { redis, store, quota: openQuota(store) };

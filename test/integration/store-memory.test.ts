@@ -1,11 +1,11 @@
 /** What customers, keys and windows take in Redis, by Redis's own account: the numbers of docs/capacity.md. */
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { createApiKey, sha256Hex } from '../../src/formats/api-key.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { hourly } from '../../src/store/windows.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { windowName } from '../support/redis-system.ts';
+import { silent } from '../support/silent.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 
 const BUCKETS = 361;
@@ -19,9 +19,7 @@ async function start() {
     url: redis.url,
     keyPrefix: 'tollgate',
     timeoutMs: 5000,
-    clock: systemClock,
-    observer: { called: () => {}, up: () => {} },
-    warn: () => {},
+    ...silent,
   });
   onTestFinished(() => store.close());
   return { redis, store };

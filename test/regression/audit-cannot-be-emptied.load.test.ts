@@ -5,7 +5,6 @@
  */
 import { DatabaseSync } from 'node:sqlite';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import type { AuditEntry } from '../../src/store/audit.ts';
 import { AUDIT_ENTRIES, AUDIT_RETENTION_MS } from '../../src/store/audit-fields.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
@@ -15,6 +14,7 @@ import { openWithPrefix } from '../store/open-with-prefix.ts';
 import { callAdmin } from '../support/admin.ts';
 import { EMBEDDED_STORE, STORES } from '../support/gateway.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 import { startSystem } from '../support/system.ts';
 
 const ENTRY: AuditEntry = { at: '2026-03-01T12:00:00.000Z', actor: 'token', from: '::1', action: 'key.create' };
@@ -82,8 +82,7 @@ describe('entries are dropped when they are very old or very many', () => {
     const nowMs = Date.parse(ENTRY.at);
     /** Appends in a store that is open for that only: it locks its file. */
     async function appendAt(...timesMs: number[]): Promise<void> {
-      const parts = { clock: systemClock, observer: { called() {}, up() {} }, warn() {} };
-      const store = await openStore({ url: place.url, keyPrefix: 'test', timeoutMs: 5000 }, parts);
+      const store = await openStore({ url: place.url, keyPrefix: 'test', timeoutMs: 5000 }, silent);
       for (const ms of timesMs) await store.audit.append({ ...ENTRY, at: new Date(ms).toISOString() });
       await store.close();
     }

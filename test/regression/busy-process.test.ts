@@ -10,6 +10,7 @@ import { createQuotaWithoutStore } from '../../src/customers/quota/without-store
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { hourly } from '../../src/store/windows.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 
 const TIMEOUT_MS = 20;
 /** Longer than any deadline of the store, and short of the end of a lease. */
@@ -27,9 +28,7 @@ async function openBusyStore(opened: AsyncDisposableStack) {
     url: redis.url,
     keyPrefix: 'busy',
     timeoutMs: TIMEOUT_MS,
-    clock: systemClock,
-    observer: { called() {}, up() {} },
-    warn: () => {},
+    ...silent,
   });
   opened.defer(() => store.close());
   return store;

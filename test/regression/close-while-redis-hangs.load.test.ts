@@ -8,10 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { startProgram } from '../support/process.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 
 /** Longer than any deadline that is involved, shorter than a test may take. */
 const HANGS_MS = 10_000;
@@ -58,8 +58,7 @@ test.each(['and has failed a request', 'and nothing has noticed'])(
 
 test('a store closes while Redis hangs, as commands close it at their end', async () => {
   const { redis } = await start();
-  const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn: () => undefined };
-  const store = await openStore({ url: redis.url, keyPrefix: 'test', timeoutMs: 2000 }, surroundings);
+  const store = await openStore({ url: redis.url, keyPrefix: 'test', timeoutMs: 2000 }, silent);
   redis.pause();
   expect(await inTime(store.close().then(() => 'closed'))).toBe('closed');
 });

@@ -4,13 +4,13 @@
  * `volatile-*` policy the windows and the usage history were lost as silently.
  */
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { bearer, callAdmin } from '../support/admin.ts';
 import { startBackend } from '../support/backend.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { INSTALLED_NAME, writeCustomer, writeKey } from '../support/redis-system.ts';
+import { silent } from '../support/silent.ts';
 
 const KEYS = Array.from({ length: 100 }, (_, i) => `good-key-${i}`);
 const UNKNOWN = 'a-key-of-nobody';
@@ -77,8 +77,7 @@ test('unknown keys get 401 again when an operator accepts the evictions, also at
   await redis.command('CONFIG', 'SET', 'maxmemory', 0);
   await redis.command('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
   expect(await ask(gateway, UNKNOWN)).toBe(DOUBTED);
-  const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn: () => undefined };
-  const store = await openStore({ url: redis.url, keyPrefix: 'tollgate', timeoutMs: 2000 }, surroundings);
+  const store = await openStore({ url: redis.url, keyPrefix: 'tollgate', timeoutMs: 2000 }, silent);
   onTestFinished(() => store.close());
   await store.initialise?.();
   for (const each of [gateway, await startGateway()]) {

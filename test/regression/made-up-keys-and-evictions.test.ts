@@ -5,11 +5,11 @@
  */
 import { setTimeout } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
+import { silent } from '../support/silent.ts';
 
 /** Lookups of the flood, about one in 2 ms. */
 const FLOOD = 1000;
@@ -21,9 +21,8 @@ test('a flood of made-up keys does not hold lookups until it ends', async () => 
   onTestFinished(() => redis.stop());
   await acceptAsEmpty(redis, 'test');
   const proxy = await startFaultProxy(redis);
-  const observer = { called() {}, up() {} };
   const url = `redis://127.0.0.1:${proxy.port}`;
-  const options = { url, keyPrefix: 'test', timeoutMs: 10_000, clock: systemClock, observer, warn: () => undefined };
+  const options = { url, keyPrefix: 'test', timeoutMs: 10_000, ...silent };
   const store = await openRedisStore(options);
   onTestFinished(() => store.close());
   const lookUp = (i: number) => store.records.findKey(i.toString(16).padStart(64, '0'));

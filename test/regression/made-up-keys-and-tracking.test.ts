@@ -4,12 +4,12 @@
  * room, and gateways dropped them: in an outage then, known keys got 503.
  */
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { sha256Hex } from '../../src/formats/api-key.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { refundOf, request } from '../store/contract.ts';
 import { RecordedInvalidations } from '../store/recorded-invalidations.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 
 const TABLE_KEYS = 10;
@@ -24,8 +24,7 @@ async function setUp() {
     await redis.command('HSET', `test:key:${sha256}`, 'id', `k${i}`, 'customer', 'acme');
   }
   await redis.command('HSET', 'test:customer:{acme}', 'plan', 'starter');
-  const surroundings = { clock: systemClock, observer: { called() {}, up() {} }, warn: () => undefined };
-  const store = await openRedisStore({ url: redis.url, keyPrefix: 'test', timeoutMs: 2000, ...surroundings });
+  const store = await openRedisStore({ url: redis.url, keyPrefix: 'test', timeoutMs: 2000, ...silent });
   onTestFinished(() => store.close());
   return { redis, store, known, pushed: new RecordedInvalidations(store.invalidations) };
 }

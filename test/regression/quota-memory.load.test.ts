@@ -19,6 +19,7 @@ import type { Answer } from '../../tools/simulator/leasing-gateway.ts';
 import { type Fate, unharmed } from '../../tools/simulator/simulated-store.ts';
 import { CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../tools/simulator/virtual-world.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 
 function worldWith(gateways: number, limit: number, fate: () => Fate): VirtualWorld {
   return new VirtualWorld({
@@ -108,9 +109,7 @@ describe('with a real Redis', () => {
       url: redis.url,
       keyPrefix: 'memory',
       timeoutMs: 1000,
-      clock: systemClock,
-      observer: { called() {}, up() {} },
-      warn: () => {},
+      ...silent,
     });
     opened.defer(() => store.close());
     const common = { storeIsUp: () => store.isUp(), clock: systemClock, scheduler: systemScheduler };

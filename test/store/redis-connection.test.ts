@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../src/base/clock.ts';
 import { RedisConnection } from '../../src/store/redis/connection/connection.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 
 test('only what changes the state of a connection is reported as a change, not each reply', async () => {
   const redis = await startRedis();
@@ -13,7 +14,7 @@ test('only what changes the state of a connection is reported as a change, not e
     commandTimeoutMs: 300,
     socketTimeoutMs: 60_000,
     clock: systemClock,
-    observer: { called() {}, up() {} },
+    observer: silent.observer,
     onChange: (failure) => void changes.push(failure),
   });
   onTestFinished(() => connection.close());

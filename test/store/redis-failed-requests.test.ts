@@ -8,6 +8,7 @@ import { HOUR_MS } from '../../src/store/usage-history.ts';
 import { hourly } from '../../src/store/windows.ts';
 import { closeAtEnd, startShared } from '../support/cleanup.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 
 const BOUNDS = { hours: 24, entries: 50 };
 const shared = startShared(async () => {
@@ -23,7 +24,7 @@ async function open(redis: RedisServer, user = '') {
   const warnings: string[] = [];
   const store = await openStore(
     { url: redis.url.replace('//', `//${user}`), keyPrefix, timeoutMs: 2000 },
-    { clock: systemClock, observer: { called() {}, up() {} }, warn: (message) => void warnings.push(message) },
+    { clock: systemClock, observer: silent.observer, warn: (message) => void warnings.push(message) },
   );
   closeAtEnd(() => store.close());
   return { store, failed: store.failedRequests, name: `${keyPrefix}:requests`, warnings };

@@ -10,6 +10,7 @@ import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { awakeMs } from '../support/awake-clock.ts';
 import { startFaultProxy } from '../support/fault-proxy.ts';
 import { type RedisServer, type RedisServerOptions, startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 import { createKeyWithCustomer } from '../support/stored-key.ts';
 import { RecordingObserver } from './contract.ts';
 import { RecordedInvalidations } from './recorded-invalidations.ts';
@@ -175,7 +176,7 @@ describe('the push', () => {
       commandTimeoutMs: timeoutMs,
       heartbeatMs: HEARTBEAT_MS,
       clock: systemClock,
-      observer: { called: () => undefined, up: () => undefined },
+      observer: silent.observer,
       onChange: () => startTasks(),
     };
     let push: InvalidationPush | undefined;

@@ -14,6 +14,7 @@ import { HOURLY, type WindowCharge } from '../../src/store/window-arithmetic.ts'
 import { type Grant, hourly } from '../../src/store/windows.ts';
 import { HeldClock } from '../customers/keys/held-clock.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 import { scriptedHistory, scriptedWindows } from './window-scripts-with-clock.ts';
 
 /** Long enough that Redis, whose own clock decides on expiry, deletes nothing of these years. */
@@ -164,8 +165,7 @@ function overRedis(): Windows {
 
 async function overSqlite(clock: HeldClock): Promise<{ windows: Windows; store: Store }> {
   const file = join(folder, `${++runs}.sqlite`);
-  const observer = { called: () => undefined, up: () => undefined };
-  const store = await openEmbeddedStore({ file, clock, observer, usage: RETENTION });
+  const store = await openEmbeddedStore({ file, clock, observer: silent.observer, usage: RETENTION });
   await store.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
   const at = (nowMs: number) => {
     clock.wallMs = nowMs;

@@ -1,6 +1,5 @@
 /** What many windows hold, as it is read for reports: over both stores, and against the reservation that decides. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { uniqueIds } from '../../src/base/unique-ids.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -8,15 +7,12 @@ import { hourly } from '../../src/store/windows.ts';
 import { STORES, type TestStore } from '../support/gateway.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { readCommandStats } from '../support/redis-system.ts';
+import { silent } from '../support/silent.ts';
 
 const BUCKET_MS = 10_000;
 
 async function open(url: string, opened: AsyncDisposableStack): Promise<Store> {
-  const observer = { called: () => {}, up: () => {} };
-  const store = await openStore(
-    { url, keyPrefix: 'test', timeoutMs: 2000 },
-    { clock: systemClock, observer, warn() {} },
-  );
+  const store = await openStore({ url, keyPrefix: 'test', timeoutMs: 2000 }, silent);
   opened.defer(() => store.close());
   return store;
 }

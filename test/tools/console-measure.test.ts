@@ -3,9 +3,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { fillStore } from '../../tools/console/fill.ts';
+import { silent } from '../support/silent.ts';
 
 const CUSTOMERS = 300;
 
@@ -13,8 +13,7 @@ test('the filled store has customers near, suspended, refused and with expiring 
   const folder = await mkdtemp(join(tmpdir(), 'tollgate-measure-'));
   onTestFinished(() => rm(folder, { recursive: true }));
   const settings = { url: `sqlite:${join(folder, 'store.sqlite')}`, keyPrefix: 'tollgate', timeoutMs: 1000 };
-  const surroundings = { clock: systemClock, observer: { called: () => {}, up: () => {} }, warn: () => {} };
-  const store = await openStore({ ...settings, usage: { hoursDays: 35, days: 400 } }, surroundings);
+  const store = await openStore({ ...settings, usage: { hoursDays: 35, days: 400 } }, silent);
   onTestFinished(() => store.close());
   const filled = await fillStore(store, CUSTOMERS);
   expect(filled).toHaveLength(CUSTOMERS);

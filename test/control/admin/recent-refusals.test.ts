@@ -3,10 +3,10 @@
  * and not only what is in its own memory.
  */
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
 import { openRedisStore } from '../../../src/store/redis/redis-store.ts';
 import { HOUR_MS } from '../../../src/store/usage-history.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { silent } from '../../support/silent.ts';
 import { startAdmin } from './support.ts';
 
 let redis: RedisServer;
@@ -19,8 +19,7 @@ afterAll(() => redis.stop());
 async function start(own: readonly { customer: string; code: string; count: number }[] = []) {
   await redis.command('FLUSHALL');
   const options = { url: redis.url, keyPrefix: 'test', timeoutMs: 2000, usage: { hoursDays: 35, days: 400 } };
-  const surroundings = { clock: systemClock, observer: { called: () => {}, up: () => {} }, warn: () => {} };
-  const store = await openRedisStore({ ...options, ...surroundings });
+  const store = await openRedisStore({ ...options, ...silent });
   onTestFinished(() => store.close());
   const history = store.usageHistory;
   if (history === undefined) throw new Error('the store has no history');

@@ -6,7 +6,6 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe } from 'vitest';
-import { systemClock } from '../../../src/base/clock.ts';
 import { parseConfig } from '../../../src/config/load.ts';
 import { compareInThread, PREVIEW_BOUNDS } from '../../../src/config/parser.ts';
 import { createAdminApp } from '../../../src/control/admin/admin-app.ts';
@@ -24,6 +23,7 @@ import { lazyPageFiles } from '../../../src/pages/files.ts';
 import { openStore } from '../../../src/store/open/open-store.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
+import { silent } from '../../support/silent.ts';
 import { createStoreFile } from '../../support/store-file.ts';
 
 export const TOKEN = 'the-admin-token';
@@ -104,11 +104,7 @@ export async function startAdmin(overrides: Partial<AdminDependencies> = {}, pla
   const { url, keyPrefix } = place ?? { url: createStoreFile(folder), keyPrefix: 'test' };
   let nowMs = Date.parse(NOW);
   const clock = { nowMs: () => nowMs, monotonicMs: () => nowMs };
-  const observer = { called() {}, up() {} };
-  const store = await openStore(
-    { url, keyPrefix, timeoutMs: 5000, usage: { hoursDays: 35, days: 400 } },
-    { clock: systemClock, observer, warn() {} },
-  );
+  const store = await openStore({ url, keyPrefix, timeoutMs: 5000, usage: { hoursDays: 35, days: 400 } }, silent);
   const logs: string[] = [];
   const app = createAdminApp({
     token: TOKEN,

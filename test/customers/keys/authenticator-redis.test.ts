@@ -8,6 +8,7 @@ import type { Invalidation } from '../../../src/store/invalidations.ts';
 import { openRedisStore } from '../../../src/store/redis/redis-store.ts';
 import { startRedis } from '../../support/redis-server.ts';
 import { acceptAsEmpty } from '../../support/redis-system.ts';
+import { silent } from '../../support/silent.ts';
 
 const TOKEN = 'a-key-made-elsewhere';
 const KEY_NAME = `test:key:${sha256Hex(TOKEN)}`;
@@ -22,9 +23,7 @@ async function setUp() {
     url: redis.url,
     keyPrefix: 'test',
     timeoutMs: TIMEOUT_MS,
-    clock: systemClock,
-    observer: { called: () => undefined, up: () => undefined },
-    warn: () => undefined,
+    ...silent,
   });
   onTestFinished(() => store.close());
   const authenticator = new Authenticator({

@@ -19,6 +19,7 @@ import { CUSTOMER, type SimulatedGateway, VirtualWorld } from '../../../tools/si
 import { scriptedHistory, scriptedWindows } from '../../store/window-scripts-with-clock.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { shareOfRuns } from '../../support/share-of-runs.ts';
+import { silent } from '../../support/silent.ts';
 import { ByHour, GatewayLedger, HistoryModel, watchLeases } from './support/history-ledger.ts';
 import {
   crash,
@@ -118,7 +119,7 @@ const inSqlite: OpenStore = async (time, startMs) => {
   const store = await openEmbeddedStore({
     file,
     clock: { nowMs: clock.nowMs, monotonicMs: () => time.nowMs },
-    observer: { called: () => undefined, up: () => undefined },
+    observer: silent.observer,
     usage: RETENTION,
   });
   await store.records.createCustomer({ id: CUSTOMER, plan: 'starter', suspended: false });
