@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { slowFirst } from './test/support/slow-first.ts';
 
 /** The console and the portal in a real browser, which Debian's package brings. */
 export default defineConfig({
@@ -9,6 +10,8 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     hookTimeout: 180_000,
     // Each file starts a browser of several processes.
-    maxWorkers: 2,
+    maxWorkers: 3,
+    // Minutes each.
+    sequence: { sequencer: slowFirst(/\/(walk|pages)-/) },
   },
 });

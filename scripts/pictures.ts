@@ -13,7 +13,7 @@ const IMAGES = join(REPOSITORY, 'docs/images');
 const SHOWN = join(IMAGES, 'pages.sha256');
 const TAKEN = join(REPOSITORY, 'var/pictures');
 const NAMES = ['overview', 'customer', 'preview', 'portal'];
-const TESTS = ['test/console/browser/walk.test.ts', 'test/portal/browser/pages.test.ts'];
+const TESTS = ['test/console/browser/walk-redis.test.ts', 'test/portal/browser/pages-redis.test.ts'];
 const TITLES = 'Redis.*((overview|customer) is accessible|a limit is tried out|every page and dialog.*: light)';
 
 /** Returns the SHA-256 of the sources of all pages, in hex. */

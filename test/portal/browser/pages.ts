@@ -1,6 +1,6 @@
-/** The pages of the portal, as a developer at a customer's company uses them, in a real browser over both stores. */
+/** The pages of the portal, as a developer at a customer's company uses them, in a real browser over each store. */
 import type { Browser, BrowserContext, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   accessibilityFaults,
   expectNoSidewaysScroll,
@@ -13,7 +13,7 @@ import {
 } from '../../console/browser/support/browser.ts';
 import { type Sample, startSample } from '../../console/browser/support/sample.ts';
 import { bearer, callAdmin } from '../../support/admin.ts';
-import { STORES } from '../../support/gateway.ts';
+import { REDIS_STORE, type StoreKind } from '../../support/gateway.ts';
 import { createLink } from '../support.ts';
 
 const READ = ['usage:read', 'keys:read'];
@@ -21,7 +21,7 @@ const WRITE = [...READ, 'keys:write'];
 const KEPT =
   'document.documentElement.outerHTML + location.href + JSON.stringify([localStorage, sessionStorage, history.state])';
 
-describe.each(STORES)('over $name', (store) => {
+export function portalPages(store: StoreKind): void {
   let browser: Browser;
   let sample: Sample;
   let origin: string;
@@ -67,7 +67,7 @@ describe.each(STORES)('over $name', (store) => {
 
   // The looks do not depend on the store.
   const looks: readonly Look[] =
-    store === STORES[0] ? ['light', 'dark', 'tablet', 'tabletDark', 'phone', 'phoneDark', 'narrow'] : ['light'];
+    store === REDIS_STORE ? ['light', 'dark', 'tablet', 'tabletDark', 'phone', 'phoneDark', 'narrow'] : ['light'];
   const inspect = async (page: Page, name: string, look: Look) => {
     await takeScreenshot(page, name === 'portal' ? name : `portal-${name}`, look);
     await expectNoSidewaysScroll(page);
@@ -411,4 +411,4 @@ describe.each(STORES)('over $name', (store) => {
     };
     await open('stark', use, {}, { expectedStatuses: [OFFLINE] });
   });
-});
+}

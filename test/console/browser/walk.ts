@@ -1,10 +1,10 @@
-/** Every page and action of the console, as an operator uses them, in a real browser over both stores. */
+/** Every page and action of the console, as an operator uses them, in a real browser over each store. */
 import { writeFile } from 'node:fs/promises';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { callAdmin } from '../../support/admin.ts';
-import { ADMIN_TOKEN, STORES } from '../../support/gateway.ts';
+import { ADMIN_TOKEN, REDIS_STORE, type StoreKind } from '../../support/gateway.ts';
 import {
   accessibilityFaults,
   expectNoSidewaysScroll,
@@ -35,7 +35,7 @@ const PAGES = {
   configuration: '/console/configuration',
 };
 
-describe.each(STORES)('over $name', (store) => {
+export function walk(store: StoreKind): void {
   let browser: Browser;
   let sample: Sample;
   beforeAll(async () => {
@@ -65,7 +65,7 @@ describe.each(STORES)('over $name', (store) => {
   const see = (page: Page, text: string | RegExp) => page.getByText(text).first().waitFor();
 
   // The looks do not depend on the store.
-  const looks = store === STORES[0] ? LOOK_NAMES : (['light'] as const);
+  const looks = store === REDIS_STORE ? LOOK_NAMES : (['light'] as const);
   it.each(Object.entries(PAGES))('%s is accessible and fits the window in every look', async (name, path) => {
     const use = async (page: Page) => {
       await page.getByRole('heading', { level: 1 }).waitFor();
@@ -80,7 +80,7 @@ describe.each(STORES)('over $name', (store) => {
   });
 
   async function inspect(page: Page, name: string, look: Look): Promise<void> {
-    await takeScreenshot(page, store === STORES[0] ? name : `${name}-embedded`, look);
+    await takeScreenshot(page, store === REDIS_STORE ? name : `${name}-embedded`, look);
     await expectNoSidewaysScroll(page);
     expect(await accessibilityFaults(page)).toEqual([]);
   }
@@ -593,7 +593,7 @@ describe.each(STORES)('over $name', (store) => {
           .getByRole('table', { name: 'Customers whose limit stays' })
           .getByRole('link', { name: 'Initech' })
           .waitFor();
-        if (store === STORES[0]) await takeScreenshot(page, 'preview', 'light');
+        if (store === REDIS_STORE) await takeScreenshot(page, 'preview', 'light');
       },
       { expectedStatuses: [422] },
     );
@@ -940,7 +940,7 @@ describe.each(STORES)('over $name', (store) => {
       await open('/console', use, { expectedStatuses: [404] });
     });
   });
-});
+}
 
 const PLANS = {
   starter: { requests_per_hour: 1000 },
