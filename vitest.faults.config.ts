@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { slowFirst } from './test/support/slow-first.ts';
 
 /**
  * What takes minutes, or loads the machine: faults of whole systems, each against real processes; tests under load, and
@@ -11,6 +12,12 @@ export default defineConfig({
     hookTimeout: 120_000,
     // Bounds for a busy machine, as in `npm test`.
     expect: { poll: { timeout: 20_000 } },
+    // Those that take a minute or more.
+    sequence: {
+      sequencer: slowFirst(
+        /\/(simulation|periods-year|several-backends|redis-topologies-contract|maintenance|changes-that-end|many-slow-senders)\./,
+      ),
+    },
     projects: [
       {
         extends: true,
@@ -29,6 +36,8 @@ export default defineConfig({
         test: {
           name: 'load',
           maxWorkers: 4,
+          // As in `npm test`.
+          isolate: false,
           sequence: { groupOrder: 1 },
           include: [
             'test/**/*.load.test.ts',
