@@ -10,7 +10,7 @@ export default defineConfig({
     expect: { poll: { timeout: 20_000 } },
     hookTimeout: 180_000,
     // Each file starts a browser of several processes.
-    maxWorkers: 3,
+    maxWorkers: 2,
     // Minutes each.
     sequence: { sequencer: slowFirst(/\/(walk|pages)-/) },
   },

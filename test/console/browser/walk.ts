@@ -699,7 +699,7 @@ export function walk(store: StoreKind): void {
       await page.route('**/admin/v1/notices?*', (route) =>
         route.fulfill({ json: { items: [notice], next_cursor: null } }),
       );
-      const retried = page.waitForRequest(`**/admin/v1/notices/${notice.id}/retry`);
+      const retried = page.waitForResponse(`**/admin/v1/notices/${notice.id}/retry`);
       await page.route('**/retry', (route) => route.fulfill({ json: notice }));
       await page.getByLabel('State').selectOption('dead');
       await see(page, '6 failed: the response was 500');
