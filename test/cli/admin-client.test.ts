@@ -1,8 +1,6 @@
 /** The client against what a gateway answers rarely or never, by real servers in its place. */
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { expect, it } from 'vitest';
+import { freePort } from '../../bench/free-port.ts';
 import { AdminClient } from '../../src/api/client/admin-client.ts';
 import { AdminRefusal } from '../../src/api/client/failures.ts';
 import { problemDocument, startServer } from './support.ts';
@@ -35,15 +33,6 @@ async function failureOf(promise: Promise<unknown>): Promise<Error> {
     () => expect.unreachable('the call was answered'),
     (error: Error) => error,
   );
-}
-
-async function closedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 it('sends the token, and a body as JSON', async () => {
@@ -147,7 +136,7 @@ it('shows the problem document of a refusal, without control characters', async 
 });
 
 it('says which address and setting to check where nothing listens', async () => {
-  const url = `http://127.0.0.1:${await closedPort()}`;
+  const url = `http://127.0.0.1:${await freePort()}`;
   const { message } = await failureOf(clientOf(url).call('GET /admin/v1/keys/:keyId', { keyId: 'x' }));
   expect(message).toContain(`cannot reach the admin API at ${url}: nothing listens on it`);
   expect(message).toContain('--admin-url');

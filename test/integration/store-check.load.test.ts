@@ -9,7 +9,7 @@ import { tollgateHere } from '../cli/support.ts';
 import { runProgram } from '../support/process.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { silent } from '../support/silent.ts';
-import { createKeyWithCustomer } from '../support/stored-key.ts';
+import { createKeyWithCustomer, sha256Of } from '../support/stored-key.ts';
 
 const CONFIG = `
 plans:
@@ -32,7 +32,6 @@ async function check(storeUrl: string, ...args: string[]) {
   return await tollgateHere(...(await argsOf(storeUrl, ...args)));
 }
 
-const sha256Of = (number: number) => String(number).padStart(64, '0');
 const nameOf = (number: number) => `tollgate:key:${sha256Of(number)}`;
 /** Told apart by their first digits, as real ones are. */
 const hashOf = (digit: string) => digit.repeat(64);

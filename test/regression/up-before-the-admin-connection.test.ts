@@ -9,6 +9,7 @@ import { systemClock } from '../../src/base/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import { RecordingObserver } from '../store/contract.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 
 /** Passes on to a Redis, except, while `isHolding`, what a new connection for admin writes says. */
 async function startHoldingProxy(to: { readonly port: number }) {
@@ -55,7 +56,7 @@ test('the store is reported up when admin writes work again, not before', async 
   const proxy = await startHoldingProxy(redis);
   const observer = new RecordingObserver();
   const url = `redis://127.0.0.1:${proxy.port}`;
-  const options = { url, keyPrefix: 'test', timeoutMs: 2000, clock: systemClock, observer, warn: () => undefined };
+  const options = { url, keyPrefix: 'test', timeoutMs: 2000, ...silent, observer };
   const store = await openRedisStore(options);
   onTestFinished(() => store.close());
   expect(store.status().up).toBe(true);

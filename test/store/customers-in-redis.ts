@@ -1,12 +1,12 @@
 /** Customers that another program writes into Redis, and searches for them. */
 import { onTestFinished } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import type { CustomerSearch } from '../../src/store/customer-search.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { closeAtEnd, startShared } from '../support/cleanup.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { readCommandStats } from '../support/redis-system.ts';
+import { silent } from '../support/silent.ts';
 import { RecordingObserver } from './contract.ts';
 import { everyPage } from './every-page.ts';
 
@@ -19,7 +19,7 @@ export function startCustomersInRedis() {
   });
 
   async function open(url = redis().url): Promise<Store> {
-    const surroundings = { clock: systemClock, observer: new RecordingObserver(), warn: () => undefined };
+    const surroundings = { ...silent, observer: new RecordingObserver() };
     const store = await openRedisStore({ url, keyPrefix: 'test', timeoutMs: 2000, ...surroundings });
     onTestFinished(() => store.close());
     return store;

@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
+import { silent } from '../support/silent.ts';
 import { createStoreFile } from '../support/store-file.ts';
 import { type OpenStore, storeContract } from './contract.ts';
 import { RETENTION } from './contract-history.ts';
@@ -25,7 +25,7 @@ const open: OpenStore = (observer) => {
     timeoutMs: 2000,
     usage: RETENTION,
   };
-  return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
+  return openStore(settings, { ...silent, observer });
 };
 
 storeContract('the embedded store', open);

@@ -1,15 +1,13 @@
 /** Walks through the list of keys in a Redis that others use, page by page. */
 import { expect, onTestFinished } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { openRedisStore } from '../../src/store/redis/redis-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { closeAtEnd, startShared } from '../support/cleanup.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
+import { sha256Of } from '../support/stored-key.ts';
 import { RecordingObserver } from './contract.ts';
 import { everyPage } from './every-page.ts';
-
-/** The key hash of a number. */
-export const sha256Of = (number: number | string) => String(number).padStart(64, '0');
 
 /** Returns the ids on all pages. */
 export async function ids(list: Promise<readonly (readonly { id: string }[])[]>): Promise<string[]> {
@@ -27,7 +25,7 @@ export function startListedRedis() {
   /** On a Redis that is empty again: foreign names decide how SCAN goes. */
   async function open(keyPrefix = 'test'): Promise<Store> {
     await redis().command('FLUSHALL');
-    const surroundings = { clock: systemClock, observer: new RecordingObserver(), warn: () => undefined };
+    const surroundings = { ...silent, observer: new RecordingObserver() };
     const store = await openRedisStore({ url: redis().url, keyPrefix, timeoutMs: 2000, ...surroundings });
     onTestFinished(() => store.close());
     return store;

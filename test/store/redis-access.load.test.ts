@@ -1,12 +1,12 @@
 /** How the store lets itself in: certificates, users, and the passwords of sentinels; nothing of it reaches a message. */
 import { inspect } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { openStore, type StoreSettings } from '../../src/store/open/open-store.ts';
 import { createCertificate } from '../support/certificates.ts';
 import { startRedisCluster } from '../support/redis-cluster.ts';
 import { startSentinelSystem } from '../support/redis-sentinel.ts';
 import { startRedis } from '../support/redis-server.ts';
+import { silent } from '../support/silent.ts';
 import { RecordingObserver, request, used } from './contract.ts';
 
 const HEALS = { timeout: 30_000, interval: 50 };
@@ -18,7 +18,7 @@ const STRANGER = createCertificate({ name: 'authority.test' });
 
 async function open(settings: Partial<StoreSettings> & { readonly url: string }) {
   const observer = new RecordingObserver();
-  const surroundings = { clock: systemClock, observer, warn: () => undefined };
+  const surroundings = { ...silent, observer };
   const store = await openStore({ keyPrefix: 'test', timeoutMs: 1000, ...settings }, surroundings);
   onTestFinished(() => store.close());
   return store;

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll } from 'vitest';
-import { systemClock } from '../../src/base/clock.ts';
 import { openStore } from '../../src/store/open/open-store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { acceptAsEmpty } from '../support/redis-system.ts';
+import { silent } from '../support/silent.ts';
 import { type OpenStore, storeContract } from './contract.ts';
 import { RETENTION } from './contract-history.ts';
 import { keysContract } from './contract-keys.ts';
@@ -19,7 +19,7 @@ const open: OpenStore = async (observer) => {
   storeNumber += 1;
   const settings = { url: redis.url, keyPrefix: `test-${storeNumber}`, timeoutMs: 2000, usage: RETENTION };
   await acceptAsEmpty(redis, settings.keyPrefix);
-  return openStore(settings, { clock: systemClock, observer, warn: () => undefined });
+  return openStore(settings, { ...silent, observer });
 };
 
 storeContract('the Redis store', open);

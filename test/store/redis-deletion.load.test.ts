@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { StoreUnavailableError } from '../../src/store/errors.ts';
 import type { Store } from '../../src/store/store.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { createKeyWithCustomer } from '../support/stored-key.ts';
+import { createKeyWithCustomer, sha256Of } from '../support/stored-key.ts';
 import { request } from './contract.ts';
 import { openWithPrefix } from './open-with-prefix.ts';
 
@@ -15,8 +15,6 @@ beforeAll(async () => {
 afterAll(() => redis.stop());
 
 const open = (prefix?: string) => openWithPrefix(redis, prefix);
-
-const sha256Of = (number: number) => String(number).padStart(64, '0');
 
 async function createCustomerWithKeys({ records }: Store, keys: number): Promise<void> {
   await records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });

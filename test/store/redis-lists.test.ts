@@ -3,9 +3,9 @@ import { setTimeout } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { Store } from '../../src/store/store.ts';
 import { readCommandStats } from '../support/redis-system.ts';
-import { createKeyWithCustomer } from '../support/stored-key.ts';
+import { createKeyWithCustomer, sha256Of } from '../support/stored-key.ts';
 import { everyPage } from './every-page.ts';
-import { ids, sha256Of, startListedRedis } from './listed-redis.ts';
+import { ids, startListedRedis } from './listed-redis.ts';
 
 const {
   redis,

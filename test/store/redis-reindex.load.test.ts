@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { FaultCode } from '../../src/store/record-faults.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
-import { createKeyWithCustomer } from '../support/stored-key.ts';
+import { createKeyWithCustomer, sha256Of } from '../support/stored-key.ts';
 import { openWithPrefix } from './open-with-prefix.ts';
 
 let redis: RedisServer;
@@ -13,7 +13,6 @@ afterAll(() => redis.stop());
 
 const open = (prefix?: string) => openWithPrefix(redis, prefix);
 
-const sha256Of = (number: number) => String(number).padStart(64, '0');
 const ALL_INDEXED = { passedOver: {}, examples: [] };
 const DONE = { entriesAdded: 0, entriesDropped: 0, ...ALL_INDEXED };
 

@@ -10,3 +10,6 @@ export async function createKeyWithCustomer(
   await records.createCustomer({ id: record.customer, plan: 'starter', suspended: false });
   return records.createKey(sha256, record);
 }
+
+/** The key hash of a number. */
+export const sha256Of = (number: number | string) => String(number).padStart(64, '0');

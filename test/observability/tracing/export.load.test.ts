@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
-import { createServer, type RequestListener } from 'node:http';
-import { type AddressInfo, createServer as createTcpServer, type Socket } from 'node:net';
+import type { RequestListener } from 'node:http';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { stringify } from 'yaml';
+import { freePort } from '../../../bench/free-port.ts';
 import { Tracing } from '../../../src/observability/tracing/tracing.ts';
 import { bearer } from '../../support/admin.ts';
 import { awakeMs } from '../../support/awake-clock.ts';
@@ -15,16 +16,6 @@ import { startCollector } from './collector.ts';
 
 async function droppedSpans(gateway: TestGateway): Promise<number | undefined> {
   return (await readMetric(gateway, 'tollgate_trace_spans_dropped_total'))[''];
-}
-
-/** A port that nobody listens on. */
-async function unusedPort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 const send = async (gateway: TestGateway, key: string) =>
@@ -84,11 +75,11 @@ describe('spans', () => {
 describe('a collector', () => {
   const connections: Socket[] = [];
   it.each<[string, () => Promise<string>]>([
-    ['that is away', async () => `http://127.0.0.1:${await unusedPort()}/v1/traces`],
+    ['that is away', async () => `http://127.0.0.1:${await freePort()}/v1/traces`],
     [
       'that never responds',
       async () => {
-        const server = createTcpServer((socket) => void connections.push(socket.on('error', () => {})));
+        const server = createServer((socket) => void connections.push(socket.on('error', () => {})));
         server.listen(0, '127.0.0.1');
         await once(server, 'listening');
         onTestFinished(() => {

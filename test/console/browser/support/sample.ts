@@ -3,12 +3,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { Redis } from 'ioredis';
 import { freePort } from '../../../../bench/free-port.ts';
 import { startSampleBackend } from '../../../../demo/sample-backend/sample-backend.ts';
-import { systemClock } from '../../../../src/base/clock.ts';
 import { openStore } from '../../../../src/store/open/open-store.ts';
 import { redisKeyNames } from '../../../../src/store/redis/protocol/key-names.ts';
 import { DAY_MS, dayName, HOUR_MS, hourName } from '../../../../src/store/usage-history.ts';
 import { bearer, callAdmin, createKey } from '../../../support/admin.ts';
 import { type StoreKind, startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { silent } from '../../../support/silent.ts';
 
 interface SampleCustomer {
   readonly id: string;
@@ -133,9 +133,8 @@ async function writeHistory(url: string): Promise<void> {
 
 /** Opening a store creates its tables. */
 async function createTables(url: string): Promise<void> {
-  const observer = { called() {}, up() {} };
   const settings = { url, keyPrefix: 'tollgate', timeoutMs: 5000, usage: { hoursDays: 35, days: 400 } };
-  const store = await openStore(settings, { clock: systemClock, observer, warn() {} });
+  const store = await openStore(settings, silent);
   await store.close();
 }
 
