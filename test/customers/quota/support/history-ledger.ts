@@ -44,6 +44,8 @@ export class HistoryModel {
   readonly hours = new ByHour();
   /** What refunds of closed hours changed: they are subtracted in the hour of the refund, as far as that has units. */
   readonly moved = new ByHour();
+  /** The same, one by one: the hours from which and to which units were refunded. */
+  readonly late: { readonly from: number; readonly to: number; readonly units: number }[] = [];
   /** A refund came so late that the store may have forgotten its id. */
   isUncertain = false;
   readonly #nowMs: () => number;
@@ -69,6 +71,7 @@ export class HistoryModel {
     const countedIn = isClosed ? this.hour : hour;
     const subtracted = Math.min(units, this.hours.get(countedIn) ?? 0);
     this.hours.addTo(countedIn, -subtracted);
+    if (isClosed) this.late.push({ from: hour, to: countedIn, units: subtracted });
     this.moved.addTo(hour, units);
     this.moved.addTo(countedIn, -subtracted);
   }
