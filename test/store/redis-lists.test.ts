@@ -79,12 +79,16 @@ test('a prefix is taken letter by letter', async () => {
 
 test.each([100, 1000])('thousands of records are listed once each, in pages of at most %d', expectEachListedOnce);
 
-test.each(PREFIXES)(
-  'a bucket that pages share is listed once, also when Redis moves its names to a larger table meanwhile: prefix %s',
-  async (prefix) => {
+const TABLES = PREFIXES.flatMap((prefix) => [
+  { prefix, size: 'larger', others: 400 },
+  { prefix, size: 'much larger', others: 8000 },
+]);
+test.each(TABLES)(
+  'a bucket that pages share is listed once, also when Redis moves its names to a $size table meanwhile: prefix $prefix',
+  async ({ prefix, others }) => {
     const store = await open(prefix);
     await writeKeys(50, prefix);
-    const listed = await listOneByOne(store, () => forEach(400, "redis.call('SET', 'other:' .. i, 'x')"));
+    const listed = await listOneByOne(store, () => forEach(others, "redis.call('SET', 'other:' .. i, 'x')"));
     expect(listed.toSorted()).toEqual(FIFTY);
   },
 );

@@ -22,7 +22,7 @@ import { type RedisClient, SCAN_START, scanSteps } from '../connection/client.ts
 /** Names that Redis may visit in one step, which blocks it for less than a millisecond. */
 const MAX_COUNT = 1000;
 const MAX_ROUNDS = 32;
-/** Buckets of a table that has grown, read for one of the table before. */
+/** Steps through what one step read before the table has grown. */
 const MAX_PARTS = 32;
 /** In a cluster the cursor begins with the layout and the index of the master. */
 const CURSOR = /^(?:([0-9a-f]{8})-(\d{1,4})-)?(\d{1,20})(?:\.([0-9a-f]{16})\.(\d{1,20}))?$/;
@@ -95,7 +95,7 @@ async function scanPlanned(
   const names = new Set<string>();
   for (let round = 0; round < MAX_ROUNDS && names.size < limit; round += 1) {
     const { server, scan } = position;
-    const step = (at: string) => serverAt(servers, server).run(op, (redis) => scanStep(redis, at, count));
+    const step = (at: string, size = count) => serverAt(servers, server).run(op, (redis) => scanStep(redis, at, size));
     const [next, found] = await (position.split === undefined ? step(scan) : readRest(step, scan, position.split));
     const fresh = [...new Set(found)];
     const room = limit - names.size;
@@ -173,17 +173,24 @@ function nextCount(count: number, found: number, room: number): number {
  * the bucket is empty: all names are returned, better twice than not at all.
  */
 async function readRest(
-  step: (cursor: string) => Promise<[next: string, found: string[]]>,
+  step: (cursor: string, count: number) => Promise<[next: string, found: string[]]>,
   scan: string,
   { after, end }: SplitBucket,
 ): Promise<[next: string, found: string[]]> {
-  let [at, names] = await step(scan);
+  let [at, names] = await step(scan, 1);
   if (isBefore(end, at)) return [at, names];
+  let count = 1;
   for (let part = 1; part < MAX_PARTS && at !== end; part += 1) {
-    const [next, found] = await step(at);
-    if (isBefore(end, next)) break;
-    names = [...names, ...found];
-    at = next;
+    const [next, found] = await step(at, count);
+    if (!isBefore(end, next)) {
+      names = [...names, ...found];
+      at = next;
+      count = Math.min(2 * count, MAX_COUNT);
+    } else if (count > 1) {
+      count = Math.ceil(count / 2);
+    } else {
+      break;
+    }
   }
   return [at, names.filter((name) => digest(name) > after)];
 }
