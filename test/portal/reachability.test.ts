@@ -223,7 +223,7 @@ overEachStore('what a customer has', (system) => {
     const { id, key } = await newCustomer();
     const short = { ttl_seconds: 1 };
     const token = { authorization: `Bearer ${await createToken(gateway, id, short)}` };
-    const session = await openSession(gateway, id, short);
+    const session = await openSession(gateway, id, { ttl_seconds: 5 });
     const code = codeOf(await createLink(gateway, id, short));
     const statusOf = async (headers: SessionHeaders) =>
       (await send(gateway.portal, 'GET', '/portal/session', headers)).status;

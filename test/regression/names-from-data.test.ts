@@ -10,6 +10,7 @@ import { dayName } from '../../src/store/usage-history.ts';
 import { load, MINIMAL, problemsOf } from '../config/support.ts';
 import { type StartAdmin, startAdmin } from '../control/admin/support.ts';
 import { callAdmin } from '../support/admin.ts';
+import { earlyInHour } from '../support/early-in-hour.ts';
 import { type RedisServer, startRedis } from '../support/redis-server.ts';
 import { startSystem } from '../support/system.ts';
 
@@ -24,6 +25,7 @@ afterAll(() => redis.stop());
 const overRedis: StartAdmin = (overrides) => startAdmin(overrides, { url: redis.url, keyPrefix: 'names' });
 
 it('plans and refusal codes in Redis with names of Object.prototype are data like any other', async () => {
+  await earlyInHour();
   const admin = await overRedis();
   const nowMs = Date.now();
   const day = dayName(nowMs);
@@ -57,6 +59,7 @@ it('plans and refusal codes in Redis with names of Object.prototype are data lik
 });
 
 it('the embedded store counts refusal codes with such names', async () => {
+  await earlyInHour();
   const admin = await startAdmin();
   await admin.records.createCustomer({ id: 'acme', plan: 'starter', suspended: false });
   const hourMs = Math.floor(((await admin.store.usageHistory?.nowMs()) ?? 0) / 3_600_000) * 3_600_000;

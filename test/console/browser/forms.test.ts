@@ -33,7 +33,7 @@ const api = async (path: string) => (await callAdmin(sample.gateway, path)).body
 async function expectFault(page: Page, label: string, fault: RegExp): Promise<void> {
   const dialog = page.getByRole('dialog');
   await dialog.locator('label', { hasText: label }).getByText(fault).waitFor();
-  expect(await dialog.getByRole('alert').count()).toBe(1);
+  await expect.poll(() => dialog.getByRole('alert').count()).toBe(1);
   expect(await field(page, label).getAttribute('aria-invalid')).toBe('true');
 }
 
@@ -62,7 +62,7 @@ it('a key is created, and changed, with scopes and allowed addresses; each wrong
     await row.getByText('for messages:write billing from 203.0.113.7 2001:db8::/32').waitFor();
 
     await click(page, 'Change Restricted');
-    expect(await field(page, 'Scopes').inputValue()).toBe('messages:write billing');
+    await expect.poll(() => field(page, 'Scopes').inputValue()).toBe('messages:write billing');
     await field(page, 'Scopes').fill('');
     await field(page, 'Allowed addresses').fill('nowhere');
     await submit(page, 'Save');
@@ -101,7 +101,7 @@ it('a customer has a limit for a time, which is shown with its end and ended; a 
     const present = async () => (await api('/admin/v1/customers/acme')).temporary_limit;
     const { until } = await present();
     await click(page, 'Limit for a time');
-    expect(await field(page, 'Requests per hour').inputValue()).toBe('70');
+    await expect.poll(() => field(page, 'Requests per hour').inputValue()).toBe('70');
     await field(page, 'Requests per hour').fill('90');
     await see(page, /tollgate customers update acme --temporary-limit 90$/);
     await submit(page, 'Save');

@@ -185,6 +185,6 @@ it('"/" leads to the search, which finds customers and keys by parts of what is 
     // Where text is typed, the key is a letter.
     await page.goto('/console/customers', { waitUntil: 'networkidle' });
     await page.getByLabel('Search by name or id').pressSequentially('a/b');
-    expect(await page.getByLabel('Search by name or id').inputValue()).toBe('a/b');
+    await expect.poll(() => page.getByLabel('Search by name or id').inputValue()).toBe('a/b');
   });
 });

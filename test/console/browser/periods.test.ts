@@ -5,6 +5,7 @@ import { freePort } from '../../../bench/free-port.ts';
 import { createLink } from '../../portal/support.ts';
 import { callAdmin, createCustomerWithKey } from '../../support/admin.ts';
 import { startShared } from '../../support/cleanup.ts';
+import { earlyInHour } from '../../support/early-in-hour.ts';
 import { startSystem } from '../../support/system.ts';
 import {
   accessibilityFaults,
@@ -28,6 +29,7 @@ const PLANS = {
 };
 
 const started = startShared(async () => {
+  await earlyInHour(60_000);
   const port = await freePort();
   const portal = { host: '127.0.0.1', port, public_url: `http://127.0.0.1:${port}`, title: 'Conversations API' };
   const system = await startSystem({ config: { plans: PLANS, portal } });

@@ -4,6 +4,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse, stringify } from 'yaml';
 import { callAdmin } from '../../support/admin.ts';
+import { earlyInHour } from '../../support/early-in-hour.ts';
 import { ADMIN_TOKEN, REDIS_STORE, type StoreKind } from '../../support/gateway.ts';
 import {
   accessibilityFaults,
@@ -95,7 +96,7 @@ export function walk(store: StoreKind): void {
         await page.getByLabel('Admin token').fill(ADMIN_TOKEN);
         await click(page, 'Log in');
         await page.getByRole('region', { name: 'Near the limit' }).getByRole('link', { name: 'Globex' }).waitFor();
-        expect(await page.evaluate('document.activeElement.textContent')).toBe('Overview');
+        await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Overview');
         await page.getByRole('region', { name: 'Refused' }).getByRole('link', { name: 'initech' }).click();
         await see(page, /refused now: the hourly limit is used up/);
         await page.getByRole('region', { name: 'Limit and usage' }).getByLabel('Command line', { exact: true }).click();
@@ -114,7 +115,7 @@ export function walk(store: StoreKind): void {
       await see(page, 'The key is in your clipboard.');
       const key = await page.evaluate<string>('navigator.clipboard.readText()');
       expect(key).toMatch(/^tg_[0-9A-Za-z]{49}$/);
-      expect(await page.getByLabel('API key', { exact: true }).inputValue()).toBe(key);
+      await expect.poll(() => page.getByLabel('API key', { exact: true }).inputValue()).toBe(key);
       await click(page, 'Done');
       const kept =
         'document.documentElement.outerHTML + location.href + JSON.stringify([localStorage, sessionStorage])';
@@ -133,7 +134,7 @@ export function walk(store: StoreKind): void {
       expect(page.url()).toBe(`${sample.origin}/console/search`);
       expect(sent.filter((request) => request.includes(key.slice(0, 13)))).toEqual([]);
       expect(await page.evaluate(kept)).not.toContain(key);
-      expect(await page.getByLabel(/^Find a/).inputValue()).toBe('');
+      await expect.poll(() => page.getByLabel(/^Find a/).inputValue()).toBe('');
     });
   });
 
@@ -209,11 +210,11 @@ export function walk(store: StoreKind): void {
         const panel = page.getByRole('region', { name });
         const rows = panel.locator('tbody tr');
         await expect.poll(() => rows.count()).toBe(8);
-        expect(await panel.locator('.customer').first().innerText()).toMatch(/AG\s+org-2f8a…b5c4d3e$/);
+        await expect.poll(() => panel.locator('.customer').first().innerText()).toMatch(/AG\s+org-2f8a…b5c4d3e$/);
         expect(await panel.getByRole('link').nth(0).getAttribute('title')).toContain(refused[0]?.customer);
-        expect(await panel.getByRole('link').nth(1).innerText()).toBe('customer-1');
+        await expect.poll(() => panel.getByRole('link').nth(1).innerText()).toBe('customer-1');
         await panel.getByRole('button', { name: 'All 17' }).click();
-        expect(await rows.count()).toBe(17);
+        await expect.poll(() => rows.count()).toBe(17);
         const heights = await rows.evaluateAll((all) =>
           all.map((row) => (row as unknown as { offsetHeight: number }).offsetHeight),
         );
@@ -229,7 +230,7 @@ export function walk(store: StoreKind): void {
       await page.getByRole('link', { name: 'Customers', exact: true }).click();
       await see(page, /^The gateway cannot be reached\. Everything here is as of \d\d:\d\d:\d\d; trying again\.$/);
       await page.getByRole('link', { name: 'Overview', exact: true }).click();
-      expect(await page.getByRole('alert').count()).toBe(1);
+      await expect.poll(() => page.getByRole('alert').count()).toBe(1);
       await page.context().setOffline(false);
       await see(page, 'All is well.');
       await page.getByRole('alert').waitFor({ state: 'detached' });
@@ -239,7 +240,7 @@ export function walk(store: StoreKind): void {
         route.fulfill({ status: 502, body: 'Bad Gateway' }),
       );
       await page.getByRole('alert').waitFor();
-      expect(await page.getByRole('alert').count()).toBe(1);
+      await expect.poll(() => page.getByRole('alert').count()).toBe(1);
       expect(await page.getByText('All is well.').isVisible()).toBe(false);
       await page.getByRole('link', { name: 'Globex' }).first().waitFor();
       await page.unrouteAll();
@@ -266,7 +267,7 @@ export function walk(store: StoreKind): void {
       await click(page, 'Save');
       await click(page, 'Revoke Lasts');
       await see(page, /This cannot be undone/);
-      expect(await page.evaluate('document.activeElement.textContent')).toBe('Cancel');
+      await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Cancel');
       await click(page, 'Revoke key');
       await see(page, 'revoked');
       const { items } = await api('/admin/v1/customers/stark/keys');
@@ -393,7 +394,7 @@ export function walk(store: StoreKind): void {
       await page.goto('/console/customers/acme', { waitUntil: 'networkidle' });
       await click(page, 'Change');
       const plan = page.locator('dialog [name=plan]');
-      expect(await plan.inputValue()).toBe('legacy');
+      await expect.poll(() => plan.inputValue()).toBe('legacy');
       await page.locator('dialog [name=name]').fill('Acme');
       await page.getByText(/tollgate customers update acme --name Acme$/).waitFor();
       await plan.selectOption('starter');
@@ -430,15 +431,15 @@ export function walk(store: StoreKind): void {
         // One step for the typed text, however many letters it has.
         await page.goBack();
         await expect.poll(async () => (await names(page)).length).toBeGreaterThan(20);
-        expect(await page.getByLabel('Usage').inputValue()).toBe('');
-        expect(await page.getByLabel('Plan').inputValue()).toBe('professional');
+        await expect.poll(() => page.getByLabel('Usage').inputValue()).toBe('');
+        await expect.poll(() => page.getByLabel('Plan').inputValue()).toBe('professional');
         await page.goBack();
         await page.goBack();
         await expect.poll(() => names(page)).toEqual(['acme']);
-        expect(await search.inputValue()).toBe('logis');
+        await expect.poll(() => search.inputValue()).toBe('logis');
         await page.goBack();
         await expect.poll(async () => (await names(page)).length).toBeGreaterThan(20);
-        expect(await search.inputValue()).toBe('');
+        await expect.poll(() => search.inputValue()).toBe('');
 
         await page.getByLabel('State').selectOption('true');
         await expect.poll(() => names(page)).toEqual(['umbrella']);
@@ -472,7 +473,7 @@ export function walk(store: StoreKind): void {
       await see(page, 'Limit and usage');
       await page.goBack();
       await expect.poll(() => page.evaluate('scrollY')).toBe(scrolled);
-      expect(await rows.count()).toBe(count);
+      await expect.poll(() => rows.count()).toBe(count);
     });
   });
 
@@ -502,7 +503,7 @@ export function walk(store: StoreKind): void {
       const rows = page.getByRole('table', { name: 'Keys' }).locator('tbody tr');
       // The oldest is first.
       await see(page, `rotated → ${rotated.body.prefix}…`);
-      expect(await rows.first().innerText()).toContain('rotated');
+      await expect.poll(() => rows.first().innerText()).toContain('rotated');
       await rows.first().getByRole('link').click();
       await see(page, '1 in all');
       expect(new URL(page.url()).searchParams.get('text')).toBe(rotated.body.id);
@@ -552,7 +553,7 @@ export function walk(store: StoreKind): void {
         const table = page.getByRole('table', { name: `Requests of the last ${range}` });
         if (!(await table.isVisible())) await page.getByText('As a table').click();
         await table.waitFor();
-        expect(await table.getByRole('row').count()).toBe(points + 1);
+        await expect.poll(() => table.getByRole('row').count()).toBe(points + 1);
       }
       await page.goBack();
       await page.getByRole('img', { name: 'Requests of the last 7 days' }).waitFor();
@@ -579,14 +580,14 @@ export function walk(store: StoreKind): void {
         await click(page, 'Preview');
         await see(page, /requests_per_hour: must be an integer of at least 1/);
         await click(page, 'Running file');
-        expect(await file.inputValue()).toBe(running);
+        await expect.poll(() => file.inputValue()).toBe(running);
         await file.fill(`${running}\n${stringify({ plans: { ...PLANS, business: { requests_per_hour: 5 } } })}`);
         await click(page, 'Preview');
         await see(page, 'plans.business.requests_per_hour: 20000 → 5');
         const worst = page.getByRole('table', { name: 'Customers that the file affects most' });
         await worst.getByRole('link', { name: ACME }).waitFor();
         // Whose limit stays is folded.
-        expect(await worst.getByRole('link').allTextContents()).toEqual([ACME]);
+        await expect.poll(() => worst.getByRole('link').allTextContents()).toEqual([ACME]);
         await see(page, /^of whom [1-9]\d* today$/);
         await page.getByText(/refused or near with the same limit as today/).click();
         await page
@@ -637,7 +638,7 @@ export function walk(store: StoreKind): void {
       await see(page, /^The store does not respond\. What is read from it is as of \d\d:\d\d:\d\d; trying again\.$/);
       await page.getByRole('link', { name: 'Customers', exact: true }).first().click();
       await page.goBack();
-      expect(await page.getByRole('alert').count()).toBe(1);
+      await expect.poll(() => page.getByRole('alert').count()).toBe(1);
       expect(
         await page
           .getByText(/Its requests are/)
@@ -663,7 +664,7 @@ export function walk(store: StoreKind): void {
       await click(page, 'Create');
       await dialog.locator('label', { hasText: 'Id' }).getByText('must be 1 to 128 letters').waitFor();
       await dialog.locator('label', { hasText: 'URL for its notices' }).getByText('must be').waitFor();
-      expect(await dialog.locator('[aria-invalid=true]').count()).toBe(2);
+      await expect.poll(() => dialog.locator('[aria-invalid=true]').count()).toBe(2);
       expect(await dialog.locator('.problem').count()).toBe(0);
       await click(page, 'Cancel');
       await page.goto('/console/keys');
@@ -703,7 +704,7 @@ export function walk(store: StoreKind): void {
       await page.route('**/retry', (route) => route.fulfill({ json: notice }));
       await page.getByLabel('State').selectOption('dead');
       await see(page, '6 failed: the response was 500');
-      expect(await page.getByRole('row').last().innerText()).toContain('https://hooks.example/x 6 failed');
+      await expect.poll(() => page.getByRole('row').last().innerText()).toContain('https://hooks.example/x 6 failed');
       await click(page, 'Send again');
       await page.getByRole('dialog').getByRole('button', { name: 'Send again' }).click();
       await retried;
@@ -771,7 +772,7 @@ export function walk(store: StoreKind): void {
       await click(page, 'Today');
       await page.getByLabel('Command line', { exact: true }).click();
       await see(page, /tollgate audit --customer audited --from \S+ --to \S+$/);
-      expect(await page.getByLabel('Customer id').inputValue()).toBe('audited');
+      await expect.poll(() => page.getByLabel('Customer id').inputValue()).toBe('audited');
       const row = page.getByRole('row').filter({ hasText: 'plan: starter → business' });
       await row.getByRole('button', { name: 'Undo' }).click();
       await see(page, 'tollgate customers update audited --plan starter --requests-per-hour 25');
@@ -784,6 +785,7 @@ export function walk(store: StoreKind): void {
       await click(page, 'Yesterday');
       await see(page, 'No entries: choose other dates or filters.');
     };
+    await earlyInHour(30_000);
     await open('/console', use, { token: false });
   });
 
@@ -831,10 +833,10 @@ export function walk(store: StoreKind): void {
     });
 
     it('says that it has ended, and sets neither a limit nor a suspension without an end', async () => {
-      await change(ends(4000));
+      await change(ends(10_000));
       const { items } = await api('/admin/v1/audit?customer=undone');
       const [{ before }] = items;
-      await expect.poll(() => Date.now(), { timeout: 8000 }).toBeGreaterThan(Date.parse(before.suspended_until));
+      await expect.poll(() => Date.now(), { timeout: 20_000 }).toBeGreaterThan(Date.parse(before.suspended_until));
       await open('/console/customers/undone', async (page) => {
         await undo(page, LIMIT_REMOVED, 'it has ended');
         await undo(page, REACTIVATED, 'it has ended');
@@ -878,17 +880,18 @@ export function walk(store: StoreKind): void {
 
   it('everything is reached by keyboard: a skip link, dialogs that close, and the focus where it was', async () => {
     await open('/console/keys', async (page) => {
+      await page.getByRole('heading', { level: 1 }).waitFor();
       await page.keyboard.press('Tab');
-      expect(await page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
+      await expect.poll(() => page.evaluate('document.activeElement.textContent')).toBe('Skip to the content');
       const button = page.getByRole('button', { name: 'New key' });
       await button.focus();
       await page.keyboard.press('Enter');
       const field = page.getByLabel('Customer id');
       await field.waitFor();
-      expect(await field.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
+      await expect.poll(() => field.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
       await page.keyboard.press('Escape');
       await field.waitFor({ state: 'detached' });
-      expect(await button.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
+      await expect.poll(() => button.evaluate((element) => element.ownerDocument.activeElement === element)).toBe(true);
     });
   });
 
@@ -917,6 +920,7 @@ export function walk(store: StoreKind): void {
         'the change of a day',
         async (page, clickOn) => {
           const path = '/admin/v1/customers/wayne';
+          await earlyInHour(30_000);
           await callAdmin(sample.gateway, '/admin/v1/customers', { body: { id: 'wayne', plan: 'starter' } });
           await callAdmin(sample.gateway, path, { method: 'PATCH', body: { plan: 'business' } });
           await clickOn('Audit');

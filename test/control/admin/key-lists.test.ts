@@ -188,7 +188,7 @@ overBothStores((start) => {
       await write({ id: 'key_Xyz999', name: 'Billing', customer: 'acme' });
       for (const [search, ids] of [
         ['key_Abc123', ['key_Abc123']],
-        ['aBC1', ['key_Abc123']],
+        ['aBC123', ['key_Abc123']],
         ['live_9F', ['key_Abc123']],
         ['billing', ['key_Abc123', 'key_Xyz999']],
         ['zenith+bill', ['key_Abc123']],

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { openRedisStore } from '../../../src/store/redis/redis-store.ts';
 import { HOUR_MS } from '../../../src/store/usage-history.ts';
+import { earlyInHour } from '../../support/early-in-hour.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { silent } from '../../support/silent.ts';
 import { startAdmin } from './support.ts';
@@ -18,6 +19,7 @@ afterAll(() => redis.stop());
 /** An admin listener whose gateway refused nobody, and the history of all gateways. */
 async function start(own: readonly { customer: string; code: string; count: number }[] = []) {
   await redis.command('FLUSHALL');
+  await earlyInHour();
   const options = { url: redis.url, keyPrefix: 'test', timeoutMs: 2000, usage: { hoursDays: 35, days: 400 } };
   const store = await openRedisStore({ ...options, ...silent });
   onTestFinished(() => store.close());

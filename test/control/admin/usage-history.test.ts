@@ -2,11 +2,13 @@
 import { expect, it } from 'vitest';
 import { DAY_MS, HOUR_MS, type UsageHistory } from '../../../src/store/usage-history.ts';
 import { hourly } from '../../../src/store/windows.ts';
+import { earlyInHour } from '../../support/early-in-hour.ts';
 import { overBothStores, startAdmin, type TestAdmin, TOKEN } from './support.ts';
 
 const NONE = { counts: [], totals: [], near: [] };
 
 async function withHistory(admin: TestAdmin): Promise<{ history: UsageHistory; hourMs: number }> {
+  await earlyInHour();
   for (const id of ['acme', 'globex', 'initech']) {
     await admin.records.createCustomer({ id, plan: 'starter', suspended: false });
   }

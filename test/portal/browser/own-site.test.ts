@@ -114,7 +114,7 @@ it('the bare address leads home without a session; with one, it is the portal', 
     await see(page, 'You are not signed in.');
     const home = page.getByRole('link', { name: 'Go to app.example.com' });
     expect(await home.getAttribute('href')).toBe(HOME);
-    expect(await page.getByRole('heading', { level: 1 }).innerText()).toBe(TITLE);
+    await expect.poll(() => page.getByRole('heading', { level: 1 }).innerText()).toBe(TITLE);
     await signIn(page, 'acme');
     await page.goto('/', { waitUntil: 'networkidle' });
     await see(page, /left in this hour/);
@@ -175,7 +175,7 @@ it('scopes are chosen by name and description, and the line beside the new key w
 
     // Only what the key has can be unchecked, and not all of it.
     await click(page, 'Restrict Reader');
-    expect(await page.getByRole('checkbox').count()).toBe(1);
+    await expect.poll(() => page.getByRole('checkbox').count()).toBe(1);
     await page.getByLabel('conversations:read').uncheck();
     await click(page, 'Restrict key');
     await see(page, 'must be some of conversations:read');
