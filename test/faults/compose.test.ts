@@ -75,6 +75,8 @@ test.skipIf(missing.length > 0)(
       const config = parse(read('compose/gateway/gateway.yaml'));
       Object.assign(config.listen, { host: '127.0.0.1', port: own[name].public, trusted_proxies: ['127.0.0.1'] });
       Object.assign(config.admin, { port: own[name].admin });
+      // On a busy machine, Redis may stand still for longer than the default.
+      Object.assign(config.store, { timeout_ms: 2000 });
       writeFileSync(
         join(folder, `${name}.yaml`),
         stringify({ ...config, ops: { host: '127.0.0.1', port: own[name].ops } }),

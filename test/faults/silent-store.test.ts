@@ -18,7 +18,7 @@ async function recordReads(gateway: TestGateway): Promise<number> {
 test('the number of calls that wait for a silent Redis does not grow with the number of requests', async () => {
   let proxy: Awaited<ReturnType<typeof startFaultProxy>> | undefined;
   const { redis, gateway } = await startRedisSystem({
-    config: { store: { timeout_ms: 1000 }, auth: { failures_per_minute: 1_000_000 } },
+    config: { store: { timeout_ms: 2000 }, auth: { failures_per_minute: 1_000_000 } },
     prepare: async (server) => {
       proxy = await startFaultProxy(server);
       return `redis://127.0.0.1:${proxy.port}`;

@@ -140,7 +140,7 @@ it('the permissions that the documentation lists are enough for everything', asy
 
 it('the permissions that the documentation lists are enough in a cluster', async () => {
   await using opened = new AsyncDisposableStack();
-  const cluster = await startRedisCluster();
+  const cluster = await startRedisCluster({ nodeTimeoutMs: 4000 });
   opened.defer(() => cluster.stop());
   for (const node of cluster.nodes) {
     await node.command('ACL', 'SETUSER', 'gateway', 'on', '>some-password', 'resetkeys', ...documentedRules());

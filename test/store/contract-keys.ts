@@ -85,7 +85,7 @@ export function keysContract(name: string, openStore: OpenStore): void {
 
     test('usages of keys are read as those of customers', async () => {
       const { windows, usages } = await open();
-      await windows.reserve(ofKey(10, 'a', { need: 6 }));
+      await windows.reserve(ofKey(10, 'a', { need: 6, holdMs: 10_000 }));
       await windows.reserve(ofCustomer());
       const asked = [{ root: 'a' }, { root: 'b' }, {}].map((each) => ({ customer: 'acme', from: 0, ...each }));
       expect(await usages.usedOf(asked)).toEqual([6, 0, 7]);

@@ -11,7 +11,7 @@ test('only what changes the state of a connection is reported as a change, not e
   const connection = new RedisConnection({
     server: { host: '127.0.0.1', port: redis.port },
     name: 'tollgate-records',
-    commandTimeoutMs: 300,
+    commandTimeoutMs: 1000,
     socketTimeoutMs: 60_000,
     clock: systemClock,
     observer: silent.observer,

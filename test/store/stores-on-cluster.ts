@@ -12,7 +12,8 @@ import { RETENTION } from './contract-history.ts';
 /** Starts a cluster for all tests of a file. Returns it, and what opens an empty store on it. */
 export function startClusterForStores(): { readonly servers: () => RedisClusterServers; readonly open: OpenStore } {
   const started = startShared(async () => {
-    const cluster = await startRedisCluster();
+    // Nothing fails here, but on a busy machine members stand still.
+    const cluster = await startRedisCluster({ nodeTimeoutMs: 15_000 });
     closeAtEnd(() => cluster.stop());
     /** Of each part of the slots. */
     const masters = await Promise.all(PART_TAGS.map((tag) => cluster.holderOf(`{${tag}}`)));

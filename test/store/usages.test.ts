@@ -19,8 +19,8 @@ async function open(url: string, opened: AsyncDisposableStack): Promise<Store> {
 
 const newGrantId = uniqueIds();
 
-const reserve = ({ windows }: Store, customer: string, need: number, refunds: [] = []) =>
-  windows.reserve({ customer, grant: newGrantId(), need, ahead: 0, limits: hourly(1_000_000), holdMs: 2000, refunds });
+const reserve = ({ windows }: Store, customer: string, need: number, holdMs = 2000) =>
+  windows.reserve({ customer, grant: newGrantId(), need, ahead: 0, limits: hourly(1_000_000), holdMs, refunds: [] });
 
 describe.each(STORES)('over $name', (kind) => {
   let place: TestStore;
@@ -43,8 +43,9 @@ describe.each(STORES)('over $name', (kind) => {
 
   test('units are settled when no hold is open, or when their own are over', async () => {
     expect(await store.usages.settledOf('nobody')).toBe(0);
+    await reserve(store, 'held', 7, 10_000);
+    expect(await store.usages.settledOf('held')).toBe(0);
     await reserve(store, 'settling', 7);
-    expect(await store.usages.settledOf('settling')).toBe(0);
     await expect.poll(() => store.usages.settledOf('settling')).toBe(7);
     expect((await reserve(store, 'settling', 0)).counts[0].used).toBe(7);
   });

@@ -51,8 +51,8 @@ export async function startTestGateway(settings: {
     listen: { ...anyPort, ...config.listen },
     ops: anyPort,
     admin: { ...anyPort, token: ADMIN_TOKEN, ...config.admin },
-    // Five times the default: under load, a process may not run for longer than that.
-    store: { url: settings.storeUrl, timeout_ms: 500, ...config.store },
+    // Twenty times the default: on a busy machine, Redis may stand still for longer than that.
+    store: { url: settings.storeUrl, timeout_ms: 2000, ...config.store },
     ...(settings.upstreamUrl && { upstream: { urls: [settings.upstreamUrl], ...config.upstream } }),
     shutdown: { not_ready_ms: 1, drain_ms: 2000, ...config.shutdown },
   };

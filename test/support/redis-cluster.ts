@@ -5,8 +5,6 @@ import { type RedisServer, type ServerTls, startRedis } from './redis-server.ts'
 
 const MASTERS = 3;
 const SLOTS = 16_384;
-/** After so long a silent member counts as lost. */
-const NODE_TIMEOUT_MS = 1000;
 /** First, last, master and replica. */
 const RANGE_LENGTH = 4;
 
@@ -44,10 +42,15 @@ interface MoveSteps {
 export interface ClusterSettings {
   /** All of them speak TLS and nothing else. */
   readonly tls?: ServerTls;
+  /** After so long a silent member counts as lost, and its replica takes its place. */
+  readonly nodeTimeoutMs?: number;
 }
 
-export async function startRedisCluster({ tls }: ClusterSettings = {}): Promise<RedisClusterServers> {
-  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(NODE_TIMEOUT_MS)];
+export async function startRedisCluster({
+  tls,
+  nodeTimeoutMs = 1000,
+}: ClusterSettings = {}): Promise<RedisClusterServers> {
+  const settings = ['--cluster-enabled', 'yes', '--cluster-node-timeout', String(nodeTimeoutMs)];
   // A replica is not listed before something was replicated: the first ping of its master, by default after ten seconds.
   settings.push('--repl-ping-replica-period', '1', '--repl-diskless-sync-delay', '0');
   if (tls !== undefined) settings.push('--tls-cluster', 'yes');

@@ -20,8 +20,6 @@ import {
 const SENTINELS = 3;
 const QUORUM = 2;
 const MASTER_NAME = 'the-master';
-/** After so long a silent master counts as lost. */
-const DOWN_AFTER_MS = 1000;
 
 export interface SentinelSystem {
   readonly url: string;
@@ -45,10 +43,12 @@ export interface SentinelSettings {
   readonly sentinelLines?: readonly string[];
   /** All of them speak TLS and nothing else. */
   readonly tls?: ServerTls;
+  /** After so long a silent master counts as lost. */
+  readonly downAfterMs?: number;
 }
 
 export async function startSentinelSystem(settings: SentinelSettings = {}): Promise<SentinelSystem> {
-  const { args = [], password, sentinelPassword, sentinelLines = [], tls } = settings;
+  const { args = [], password, sentinelPassword, sentinelLines = [], tls, downAfterMs = 1000 } = settings;
   await using started = new AsyncDisposableStack();
   const startServer = async (more: readonly string[] = []) => {
     const server = await startRedis({
@@ -71,7 +71,7 @@ export async function startSentinelSystem(settings: SentinelSettings = {}): Prom
   for (let number = 0; number < SENTINELS; number += 1) {
     const { port, server } = await launchSentinel(folder, tls, [
       `sentinel monitor ${MASTER_NAME} 127.0.0.1 ${first.port} ${QUORUM}`,
-      `sentinel down-after-milliseconds ${MASTER_NAME} ${DOWN_AFTER_MS}`,
+      `sentinel down-after-milliseconds ${MASTER_NAME} ${downAfterMs}`,
       `sentinel failover-timeout ${MASTER_NAME} 2000`,
       ...(password === undefined ? [] : [`sentinel auth-pass ${MASTER_NAME} ${password}`]),
       ...(sentinelPassword === undefined ? [] : [`requirepass ${sentinelPassword}`]),

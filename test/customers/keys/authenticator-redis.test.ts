@@ -13,7 +13,7 @@ import { silent } from '../../support/silent.ts';
 const TOKEN = 'a-key-made-elsewhere';
 const KEY_NAME = `test:key:${sha256Hex(TOKEN)}`;
 const CUSTOMER_NAME = 'test:customer:{acme}';
-const TIMEOUT_MS = 1000;
+const TIMEOUT_MS = 2000;
 
 async function setUp() {
   const redis = await startRedis();
