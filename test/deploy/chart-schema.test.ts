@@ -69,13 +69,11 @@ function checkTypes(manifests: readonly Manifest[]): string {
 }
 
 describe('the manifests', () => {
-  test('have the fields and types of Kubernetes, with every set of values', { timeout: 60_000 }, () => {
+  test('have the fields and types of Kubernetes, with every set of values', () => {
     expect(checkTypes(VARIANTS.flatMap(([, values]) => renderChart(values)))).toBe('');
   });
 
-  test('with a field that Kubernetes does not know, of the wrong type, or without one that it needs, are found', {
-    timeout: 60_000,
-  }, () => {
+  test('with a field that Kubernetes does not know, of the wrong type, or without one that it needs, are found', () => {
     const metadata = { name: 'a', labels: {} };
     const faults = checkTypes([
       { apiVersion: 'v1', kind: 'Service', metadata, spec: { port: [] } },

@@ -99,7 +99,7 @@ it('with routes, only those are refused', async () => {
 it('ends by itself, and a change does not move its beginning', async () => {
   const { gateway, key } = await startSystem({ config: CONFIG });
   const begun = await setMaintenance(gateway, { mode: 'read_only' });
-  const until = new Date(Date.now() + 1500).toISOString();
+  const until = new Date(Date.now() + 4000).toISOString();
   expect(await setMaintenance(gateway, { mode: 'down', until })).toMatchObject({ until, since: begun.since });
   expect(await codeOf(gateway, '/things', key)).toBe('maintenance');
   await expect.poll(() => codeOf(gateway, '/things', key), { timeout: 20_000 }).toBe('served');

@@ -62,7 +62,7 @@ describe('a route that names a backend', () => {
 
 it.each([
   ['idle_timeout', { idle_timeout_ms: 150 }],
-  ['total_timeout', { response_timeout_ms: 150, total_timeout_ms: 150 }],
+  ['total_timeout', { response_timeout_ms: 1500, total_timeout_ms: 1500 }],
 ])('a route may override what truncates a response: %s', async (failure, timeouts) => {
   const slow = await openBackend((_req, res) => void res.write('some'));
   const route = { path: '/slow/{rest...}', methods: ['GET'], upstream: 'slow', ...timeouts };

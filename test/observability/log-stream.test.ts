@@ -29,9 +29,9 @@ function openGate() {
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** A process that logs to its stdout by `log`, closes it, and reports what it wants on stderr. */
-function startLogging(script: string, stdout: 'pipe' | number) {
+function startLogging(script: string, stdout: 'pipe' | number, closeDeadlineMs = 20_000) {
   const code = `const { openLogStream } = await import(${JSON.stringify(MODULE)});
-    const log = openLogStream(process.stdout, { closeDeadlineMs: 200 });
+    const log = openLogStream(process.stdout, { closeDeadlineMs: ${closeDeadlineMs} });
     ${script}`;
   return spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', stdout, 'pipe'] });
 }
@@ -133,6 +133,7 @@ it('a reader that has stopped reading holds up neither the event loop nor the en
      await log.close();
      process.exit(0);`,
     'pipe',
+    200,
   );
   expect(await outcome(child)).toEqual({ exitCode: 0, report: 'dropped' });
 });

@@ -11,7 +11,7 @@ const KIB = 1024;
 
 it('a complete response before a truncated one arrives whole, and the truncation is recognizable', async () => {
   const { gateway, key } = await startSystem({
-    config: { upstream: { max_connections: 2 * COUNT } },
+    config: { upstream: { max_connections: 6 * COUNT } },
     answer(req, res) {
       const [kind, size] = req.url?.split('/').at(-1)?.split('-') ?? [];
       res.setHeader('Content-Length', Number(size));

@@ -12,9 +12,9 @@ import { hourly } from '../../src/store/windows.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { silent } from '../support/silent.ts';
 
-const TIMEOUT_MS = 20;
+const TIMEOUT_MS = 200;
 /** Longer than any deadline of the store, and short of the end of a lease. */
-const BUSY_MS = 20 * TIMEOUT_MS;
+const BUSY_MS = 3 * TIMEOUT_MS;
 
 /** Stops the thread without using the processor, so that Redis can reply meanwhile. */
 function beBusy(): void {

@@ -149,7 +149,7 @@ it('in a drain, requests that were pipelined before are answered, and later ones
   const held: ServerResponse[] = [];
   const { gateway, key, backend } = await startSystem({
     answer: (_req, res) => void held.push(res),
-    config: { shutdown: { not_ready_ms: 1000, drain_ms: 5000 } },
+    config: { shutdown: { not_ready_ms: 3000, drain_ms: 5000 } },
   });
   const session = await openSession(gateway.public);
   session.send(request(key).repeat(2));

@@ -12,7 +12,7 @@ import { startSystem } from '../support/system.ts';
 async function startLongPipeline() {
   const held: ServerResponse[] = [];
   const { gateway, key } = await startSystem({
-    config: { limits: { pipelined: 1, headers_timeout_ms: 300 } },
+    config: { limits: { pipelined: 1, headers_timeout_ms: 1500 } },
     answer: (_req, res) => void held.push(res),
   });
   const session = await openSession(gateway.public);

@@ -14,8 +14,8 @@ it('a connection that repeats a request refused for overload is refused once a s
     config: { limits: { in_flight: 1 } },
     answer: (_req, res) => void held.push(res),
   });
-  const [served, repeating, other] = await Promise.all([1, 2, 3].map(() => openSession(gateway.public)));
-  if (!served || !repeating || !other) throw new Error('there are three');
+  const [served, repeating] = await Promise.all([1, 2].map(() => openSession(gateway.public)));
+  if (!served || !repeating) throw new Error('there are two');
   served.send(request(key));
   await expect.poll(() => held.length).toBe(1);
 
@@ -26,11 +26,18 @@ it('a connection that repeats a request refused for overload is refused once a s
   }
   expect(performance.now() - beganMs).toBeGreaterThan(1900);
   // While a refusal waits, it is not in progress: places that become free are free for all.
-  repeating.send(request(key));
-  await expect.poll(() => readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 1 });
-  other.send(request(key));
-  await expect.poll(() => other.statuses()).toEqual([503]);
-  expect(repeating.statuses()).toEqual([503, 503, 503]);
+  let isOvertaken = false;
+  // Again where the machine stood still for that second.
+  for (let attempt = 1; attempt <= 3 && !isOvertaken; attempt++) {
+    repeating.send(request(key));
+    await expect.poll(() => readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 1 });
+    const other = await openSession(gateway.public);
+    other.send(request(key));
+    await expect.poll(() => other.statuses()).toEqual([503]);
+    isOvertaken = repeating.statuses().length < 3 + attempt;
+    await expect.poll(() => repeating.statuses()).toEqual(Array(3 + attempt).fill(503));
+  }
+  expect(isOvertaken).toBe(true);
   for (const res of held) res.end();
   await expect.poll(() => served.statuses()).toEqual([200]);
 });

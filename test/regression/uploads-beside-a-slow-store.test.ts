@@ -7,6 +7,7 @@ import { expect, it, onTestFinished } from 'vitest';
 import { startBodySystem } from '../bodies/support.ts';
 import { type FaultProxy, startFaultProxy } from '../support/fault-proxy.ts';
 import type { StoreKind } from '../support/gateway.ts';
+import { readMetric } from '../support/metrics.ts';
 import { startRedis } from '../support/redis-server.ts';
 
 const BODY_BYTES = 17_000; // above what is buffered
@@ -26,9 +27,9 @@ async function startBesideSlowStore() {
 
 it('a client that resets its connection while its key is looked up ends its request', async () => {
   const { proxy, gateway, open, backend } = await startBesideSlowStore();
-  proxy.delay(500);
+  proxy.delay(1500);
   const client = open('POST /api/a', `Content-Length: ${BODY_BYTES}`);
-  await setTimeout(100);
+  await expect.poll(() => readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 1 });
   client.socket.resetAndDestroy();
   await expect
     .poll(() => gateway.logs.find(({ msg, method }) => msg === 'request' && method === 'POST'))

@@ -10,7 +10,7 @@ export interface RawAnswer {
 }
 
 /** How long a server that announced to close may take to do so. */
-const CLOSE_MS = 2000;
+const CLOSE_MS = 20_000;
 
 /**
  * Sends bytes as they are and reads one answer: until it is complete by its framing, and where it says

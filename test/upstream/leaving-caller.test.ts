@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { expect, test } from 'vitest';
@@ -55,7 +56,9 @@ test('a client that disconnects while its response is paused frees the connectio
   });
   const gateway = await startGateway(upstream, { maxConnections: 1 });
   const caller = openCaller(gateway.port);
-  caller.pause().write(GET);
+  caller.write(GET);
+  await once(caller, 'data');
+  caller.pause();
   await paused.promise;
   caller.resetAndDestroy();
   expect(await gateway.nextOutcome()).toMatchObject({ kind: 'client_gone', wasSent: true, status: 200 });

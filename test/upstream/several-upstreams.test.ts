@@ -2,6 +2,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../bench/free-port.ts';
+import { type Scheduler, systemScheduler } from '../../src/base/clock.ts';
 import type { UpstreamStatus } from '../../src/upstream/upstream.ts';
 import { call } from './support/caller.ts';
 import { fillBacklog } from './support/full-backlog.ts';
@@ -136,7 +137,7 @@ test.each<[string, string | undefined]>([
   ['nothing in time', undefined],
 ])('one of several that responds with %s five times in a row is ejected for a while', async (_, bytes) => {
   let isIll = true;
-  const responseTimeoutMs = bytes === undefined ? 250 : 10_000;
+  const responseTimeoutMs = bytes === undefined ? 1000 : 10_000;
   const ill = await startRawUpstream((socket) => {
     if (!isIll) socket.write(OK);
     else if (bytes?.includes('short')) socket.end(bytes);
@@ -214,6 +215,12 @@ test('kept connections that their upstream closes do not count as failures', asy
   expect(gateway.backend.status().map(({ up }) => up)).toEqual([true, true]);
 });
 
+/** With deadlines that a busy machine keeps. */
+const patientScheduler: Scheduler = {
+  after: systemScheduler.after,
+  deadline: (ms, action) => systemScheduler.deadline(50 * ms, action),
+};
+
 test('three failed health checks eject an upstream, and two successful ones bring it back', async () => {
   let status = 200;
   const checked = await startRawUpstream((socket, head) => {
@@ -223,6 +230,7 @@ test('three failed health checks eject an upstream, and two successful ones brin
   const { observer, next } = noteChanges();
   const gateway = await startGateway(checked.port, {
     observer,
+    scheduler: patientScheduler,
     healthCheck: { path: '/healthz?deep', intervalMs: 200 },
   });
   const checks = (): number => checked.heads.filter((head) => head.includes('/healthz')).length;
@@ -252,7 +260,12 @@ test.each<[string, () => Promise<number>, string]>([
 ])('a health check %s has failed', async (_, start, fault) => {
   const { observer, next } = noteChanges();
   const out = next(({ up }) => !up);
-  const gateway = await startGateway(await start(), { observer, healthCheck: { path: '/', intervalMs: 200 } });
+  const scheduler = fault.startsWith('no response') ? systemScheduler : patientScheduler;
+  const gateway = await startGateway(await start(), {
+    observer,
+    scheduler,
+    healthCheck: { path: '/', intervalMs: 200 },
+  });
   await out;
   expect(gateway.backend.status()[0]?.fault).toContain(fault);
 });

@@ -37,7 +37,7 @@ async function askThrough(tls: Record<string, string>, backend: TlsOptions = {},
   const gateway = await startTestGateway({
     storeUrl: store.url,
     upstreamUrl: `https://${host}:${(server.address() as AddressInfo).port}`,
-    config: { upstream: { tls: named } },
+    config: { upstream: { connect_timeout_ms: 5000, tls: named } },
   });
   onTestFinished(() => gateway.close());
   const key = await createCustomerWithKey(gateway, { id: 'acme', plan: 'starter' });

@@ -136,9 +136,12 @@ test('under load a limit that goes down and up again holds at once, and fails no
     await sawLine(gateway, /^starter 1000000 → 10: 1 customer is above it now$/);
   }
   const seen = system.backend.seen.length;
-  await vi.waitFor(() => {
-    for (const { answers } of asking) expect(answers.get('429 of 10')).toBeGreaterThan(20);
-  });
+  await vi.waitFor(
+    () => {
+      for (const { answers } of asking) expect(answers.get('429 of 10')).toBeGreaterThan(20);
+    },
+    { timeout: 20_000 },
+  );
   // Requests that were on their way when the second gateway was told may still have arrived.
   expect(system.backend.seen.length - seen).toBeLessThanOrEqual(8);
 

@@ -64,7 +64,8 @@ export function converse(
         if (hasAll && !mustClose) socket.end();
         else if (hasAll) hasAnnouncedClose = true;
       } catch {
-        finish('closed');
+        // What was sent is still to arrive, so that it counts for this conversation.
+        socket.end();
       }
     });
     let hasAnnouncedClose = false;

@@ -8,6 +8,8 @@ import { type RecordingUpstream, startRecordingUpstream, type UpstreamAnswer } f
 import { countTried } from './tally.ts';
 
 const CUSTOMER = 'acme';
+/** An admission is valid for about a second. */
+const ADMISSION_MS = 900;
 
 /** What came of one case: the caller's side and what the backend saw of it. */
 interface Attempt extends Conversation {
@@ -79,6 +81,14 @@ export function useHttpSystem({ answer, config = {}, hasSecond, between }: HttpS
   });
 
   async function attempt(bytes: string | readonly string[], settings?: ConversationSettings): Promise<Attempt> {
+    const startedMs = performance.now();
+    const first = await attemptOnce(bytes, settings);
+    const isUnsent = first.seen.length === 0 && first.answers.some(({ status }) => status === 503);
+    // Where the machine stands still for longer than an admission is valid, the request is not sent.
+    return isUnsent && performance.now() - startedMs > ADMISSION_MS ? await attemptOnce(bytes, settings) : first;
+  }
+
+  async function attemptOnce(bytes: string | readonly string[], settings?: ConversationSettings): Promise<Attempt> {
     tried++;
     const before = upstream.seen.length;
     const filled =

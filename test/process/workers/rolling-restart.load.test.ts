@@ -8,7 +8,7 @@ import { agentOfTest, type Outcome, PATIENCE, request, startWithWorkers, tally }
 
 it('a rolling restart of two gateways under load fails no request, and leaves no unit behind', async () => {
   // Ten times as long as the balancer takes to notice: the machine may be busy.
-  const config = { shutdown: { not_ready_ms: 2000, drain_ms: 15_000 } };
+  const config = { shutdown: { not_ready_ms: 4000, drain_ms: 15_000 } };
   const { gateway: first, backend, key, file } = await startWithWorkers({ config });
   const start = () => startProgram({ args: ['--config', file] });
   const second = await start();

@@ -62,7 +62,7 @@ it('a worker that is killed under load is replaced, the other one continues, and
 it('SIGTERM under load fails no request, and leased units are refunded', async () => {
   const { gateway, backend, key, storeUrl } = await startWithWorkers({
     answer: (_req, res) => void setTimeout(() => res.end('{}'), 5),
-    config: { shutdown: { not_ready_ms: 300, drain_ms: 15_000 } },
+    config: { shutdown: { not_ready_ms: 3000, drain_ms: 15_000 } },
   });
   const outcomes: Outcome[] = [];
   // Sends one request after the other until its connection is ended by the gateway.
