@@ -170,7 +170,8 @@ function nextCount(count: number, found: number, room: number): number {
 
 /**
  * Reads what earlier pages left of a split bucket. Where the first step ends behind the bucket, the table has shrunk or
- * the bucket is empty: all names are returned, better twice than not at all.
+ * the bucket is empty: all names are returned, better twice than not at all. A cursor that was made up may say that all of
+ * Redis is one bucket; of that, about a thousand names are read.
  */
 async function readRest(
   step: (cursor: string, count: number) => Promise<[next: string, found: string[]]>,
@@ -180,7 +181,7 @@ async function readRest(
   let [at, names] = await step(scan, 1);
   if (isBefore(end, at)) return [at, names];
   let count = 1;
-  for (let part = 1; part < MAX_PARTS && at !== end; part += 1) {
+  for (let part = 1; part < MAX_PARTS && at !== end && names.length < MAX_COUNT; part += 1) {
     const [next, found] = await step(at, count);
     if (!isBefore(end, next)) {
       names = [...names, ...found];
