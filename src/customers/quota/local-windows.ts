@@ -79,6 +79,8 @@ interface LocalUnits {
   /** Units that return while they are charged. */
   returned: number;
   isCharged: boolean;
+  /** What has its units, once expired buckets were added up. */
+  mergedInto?: LocalUnits;
 }
 
 /** Is sent until it is answered. */
@@ -429,8 +431,10 @@ function refundIn({ hash, keys }: LocalWindow, admitted: LocalUnits, units: numb
 }
 
 function giveBack(window: LocalWindow, admitted: LocalUnits, units: number): void {
-  const { state, grant, isCharged } = admitted;
-  if (grant === undefined) {
+  const { state, grant, isCharged, mergedInto } = admitted;
+  if (mergedInto) {
+    giveBack(window, mergedInto, units);
+  } else if (grant === undefined) {
     admitted.units -= units;
     refundIn(window, admitted, units);
   } else if (!isCharged) {
@@ -469,5 +473,7 @@ function mergeExpired(uncharged: readonly LocalUnits[], nowMs: number): readonly
   if (first === undefined || second === undefined) return uncharged;
   const units = expired.reduce((sum, each) => sum + each.units, 0);
   const merged = { state: first.state, bucket: 0, units, returned: 0, isCharged: false };
+  // After a usage reset, requests of these buckets may still be waiting.
+  for (const each of expired) each.mergedInto = merged;
   return [merged, ...uncharged.filter((each) => !isExpired(each))];
 }

@@ -398,6 +398,18 @@ describe('units that were admitted before', () => {
     expect(world.reports).toHaveLength(1);
   });
 
+  test('a reset, in several buckets, do not count where their requests are not sent after it', async () => {
+    const { admit, storeIsBack, world, time, reportedUnits } = setUp();
+    admit();
+    await time.run(10_000);
+    const waiting = admit();
+    world.state.settings = { ...world.state.settings, usageResetAt: 'later' };
+    admit();
+    if (waiting.outcome === 'admitted') waiting.settle(false);
+    await storeIsBack();
+    expect(reportedUnits()).toBe(2);
+  });
+
   test('a reset that comes during their report are refunded once', async () => {
     const { admit, storeIsBack, world, time } = setUp();
     const before = admit();
