@@ -16,10 +16,12 @@ it('beyond limits.in_flight requests get 503 overloaded at once, uncounted, and 
   if (last === undefined) throw new Error('there are four');
   for (const each of first) each.send(request(key));
   await expect.poll(() => held.length).toBe(3);
+  const sentMs = performance.now();
   last.send(request(key) + request(key, '/v1/usage'));
   // The first at once, the second a second later.
   await expect.poll(() => last.statuses().length).toBeGreaterThan(0);
   await expect.poll(() => last.statuses()).toEqual([503, 503]);
+  expect(performance.now() - sentMs).toBeGreaterThan(900);
   expect(last.received()).toMatch(/"code":"overloaded"/);
   expect(last.received()).toMatch(/^Retry-After: 1\r$/m);
   expect(await readMetric(gateway, 'tollgate_inflight_requests')).toEqual({ '': 3 });

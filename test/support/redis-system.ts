@@ -114,16 +114,13 @@ export async function storeTimeMs(redis: RedisServer): Promise<number> {
 
 export interface CommandStats {
   readonly calls: number;
-  readonly usecPerCall: number;
 }
 
 /** What Redis did since its start or the last CONFIG RESETSTAT, by command in lower case. */
 export async function readCommandStats(redis: RedisServer): Promise<Map<string, CommandStats>> {
   const info = String(await redis.command('INFO', 'commandstats'));
-  const lines = info.matchAll(/^cmdstat_(\S+?):calls=(\d+),.*?usec_per_call=([\d.]+)/gm);
-  return new Map(
-    [...lines].map(([, name = '', calls, usec]) => [name, { calls: Number(calls), usecPerCall: Number(usec) }]),
-  );
+  const lines = info.matchAll(/^cmdstat_(\S+?):calls=(\d+),/gm);
+  return new Map([...lines].map(([, name = '', calls]) => [name, { calls: Number(calls) }]));
 }
 
 /** Calls of scripts: every reservation, refund and report is one. */
