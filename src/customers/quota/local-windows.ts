@@ -468,12 +468,13 @@ function hasUncharged({ uncharged, charge }: LocalWindow): boolean {
 /** Adds up all expired buckets in bucket 0: the quota does not count them, and the history counts them when charged. */
 function mergeExpired(uncharged: readonly LocalUnits[], nowMs: number): readonly LocalUnits[] {
   const isExpired = ({ bucket }: LocalUnits) => dropTimeMs(bucket, HOURLY) <= nowMs;
-  const expired = uncharged.filter(isExpired);
-  const [first, second] = expired;
-  if (first === undefined || second === undefined) return uncharged;
-  const units = expired.reduce((sum, each) => sum + each.units, 0);
-  const merged = { state: first.state, bucket: 0, units, returned: 0, isCharged: false };
-  // After a usage reset, requests of these buckets may still be waiting.
-  for (const each of expired) each.mergedInto = merged;
-  return [merged, ...uncharged.filter((each) => !isExpired(each))];
+  const [first, ...others] = uncharged.filter(isExpired);
+  if (first === undefined || others.length === 0) return uncharged;
+  first.bucket = 0;
+  for (const each of others) {
+    first.units += each.units;
+    // After a usage reset, requests of its bucket may still be waiting.
+    each.mergedInto = first;
+  }
+  return [first, ...uncharged.filter((each) => !isExpired(each))];
 }

@@ -410,6 +410,19 @@ describe('units that were admitted before', () => {
     expect(reportedUnits()).toBe(2);
   });
 
+  test('many resets come back once, however many there were while their request waited', async () => {
+    const { admit, storeIsBack, world, reportedUnits } = setUp({ limit: 100_000 });
+    const resets = 20_000;
+    const waiting = admit();
+    for (let reset = 1; reset <= resets; reset++) {
+      world.state.settings = { ...world.state.settings, usageResetAt: String(reset) };
+      admit();
+    }
+    if (waiting.outcome === 'admitted') waiting.settle(false);
+    await storeIsBack();
+    expect(reportedUnits()).toBe(resets);
+  });
+
   test('a reset that comes during their report are refunded once', async () => {
     const { admit, storeIsBack, world, time } = setUp();
     const before = admit();
